@@ -10,8 +10,15 @@ const MAX_RETRY_AFTER_SECS = 120;
 /** The right to have one call in flight on an engine. Disposing it twice frees it once. */
 export interface Permit extends Disposable {
   readonly queue: AdmissionQueue;
+  /** Tokens of context that it holds. */
+  readonly tokens: number;
   /** Corrects the number of tokens once it is known better; others may then be admitted. */
   resize(tokens: number): void;
+  /**
+   * Takes more tokens from what nobody holds, also while others wait for them: an answer that has begun comes first.
+   * Returns false, and takes none, if there is not that much.
+   */
+  grow(tokens: number): boolean;
 }
 
 interface Waiter {
@@ -40,7 +47,7 @@ export interface AdmissionQueueOptions {
 
 /**
  * Admits calls to one engine, first come, first served. Invariants: at most `slots` permits are held, and the tokens they
- * may need fit into the context together; a caller that could be admitted only waits behind others; each permit is
+ * may need fit into the context together, unless a holder corrects its own upward; a caller that could be admitted only waits behind others; each permit is
  * released exactly once.
  */
 export class AdmissionQueue {
@@ -167,7 +174,16 @@ export class AdmissionQueue {
     };
     return {
       queue: this,
+      get tokens() {
+        return tokens;
+      },
       resize: (better) => resize(Math.min(better, this.#contextTokens)),
+      grow: (further) => {
+        if (free || this.#tokens + further > this.#contextTokens) return false;
+        this.#tokens += further;
+        tokens += further;
+        return true;
+      },
       [Symbol.dispose]: () => {
         if (free) return;
         const heldSecs = (this.#now() - takenAt) / 1000;

@@ -5,6 +5,7 @@ import { ServiceError } from "../errors/service-error.ts";
 import type { TokenIds } from "../engine/protocol/calls.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Model, ModelLease, Models } from "../models/model.ts";
+import { admissionTokens } from "./admission-tokens.ts";
 import { answerLimit } from "./answer-limit.ts";
 import type { AdmissionRequest, Permit } from "./admission-queue.ts";
 import { checkEmbedding, checkReranking, checkTextModel } from "./check-capabilities.ts";
@@ -12,6 +13,7 @@ import { Deadline } from "./deadline.ts";
 import { embedTruncated } from "./embed-truncated.ts";
 import { EngineQueues } from "./engine-queues.ts";
 import type { FollowWork } from "./follow-work.ts";
+import { inRoom } from "./generate-in-room.ts";
 import { GenerationStream } from "./generation-stream.ts";
 import type {
   DetokenizeRequest,
@@ -27,7 +29,7 @@ import type {
   ScoreRequest,
   TokenizeRequest,
 } from "./inference.ts";
-import { embeddedTokens, neededTokens, reservedTokens } from "./reserved-tokens.ts";
+import { embeddedTokens } from "./reserved-tokens.ts";
 import { type RequestAccount, RequestAccounting } from "./request-accounting.ts";
 import { resolveGeneration } from "./resolve-generation.ts";
 import { runBatch } from "./run-batch.ts";
@@ -98,8 +100,9 @@ class InferenceService implements Inference {
       account.answeredBy(model.alias);
       const loadMs = account.elapsedMs;
       const resolved = resolveGeneration(request, model, engine.info);
+      const isBusy = this.#queues.of(engine, model.alias).running > 0;
       const wish = {
-        tokens: reservedTokens(resolved.request, engine.info),
+        tokens: await admissionTokens(engine, resolved.request, isBusy, signal),
         bypassQueueLimit: request.furtherOf !== undefined,
       };
       const permit = held.use(await this.#admit(account, engine, model, signal, wish));
@@ -113,14 +116,11 @@ class InferenceService implements Inference {
           ? stopRepetition({ onRepetition, now: this.#now })
           : undefined;
       const events = await GenerationStream.begin({
-        run: (onEvent, abort) => runGeneration(engine, resolved, onEvent, abort),
+        run: (onEvent, abort) => runGeneration(inRoom(engine, permit), resolved, onEvent, abort),
         readers: [...(guard ? [guard] : []), ...readersOf(resolved, request)],
         deadline: held.use(new Deadline(signal, this.#requestTimeoutMs)),
         held,
-        onPrompt: ({ processed, total }) => {
-          permit.resize(neededTokens(resolved.request, total, engine.info));
-          account.prompted(processed, total);
-        },
+        onPrompt: ({ processed, total }) => account.prompted(processed, total),
         onToken: () => account.token(),
         finish: (done) => {
           const limitedBy = isRepetition ? "repetition" : answerLimit(done, resolved.tokenLimit);

@@ -118,7 +118,7 @@ export class GenerationStream implements AsyncIterableIterator<InferenceEvent, u
   }
 
   #pass(event: GenerationEvent): void {
-    if (this.#done) return;
+    if (this.#done || event.type === "answer-progress") return;
     if (event.type === "done") {
       this.#done = event;
     } else if (!this.#events.push(event)) {

@@ -77,9 +77,9 @@ export interface InferenceStream {
   readonly follower?: WorkFollower;
 }
 
-/** The engine's events; `done` also has the request's total time, including queueing, and which limit cut the answer off. */
+/** The engine's events that are for the reader of an answer; `done` also has the request's total time, including queueing, and which limit cut the answer off. */
 export type InferenceEvent =
-  | Exclude<GenerationEvent, { type: "done" }>
+  | Exclude<GenerationEvent, { type: "done" | "answer-progress" }>
   | (Extract<GenerationEvent, { type: "done" }> & {
       totalMs: number;
       tokensPerSecond: number;

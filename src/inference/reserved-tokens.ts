@@ -7,28 +7,67 @@ const TEMPLATE_TOKENS = 512;
 /** Tokens around one message of a chat, in any template. */
 const MESSAGE_TOKENS = 32;
 
+/** Least room for an answer that takes more as it grows: most answers are shorter. */
+const LEAST_ANSWER_TOKENS = 1024;
+
 const ENCODER = new TextEncoder();
 /** Texts are encoded here only to be measured. */
 const SCRATCH = new Uint8Array(16 * 1024);
 
-/**
- * Tokens of context that a generation may need, before the length of its prompt is known: a text has at most as many tokens
- * as bytes. An answer without a limit may fill the context, and only the projector knows how many tokens an image takes,
- * so both reserve all of it.
- */
-export function reservedTokens(request: GenerationRequest, { contextSize }: EngineInfo): number {
-  const { input, maxTokens } = request;
-  if (maxTokens === undefined || hasImages(input)) return contextSize;
-  return Math.min(contextSize, promptBytes(input, contextSize) + maxTokens);
+/** The context of an engine, and among how many slots it is shared. */
+export interface SlottedContext extends Pick<EngineInfo, "contextSize" | "contextTokens"> {
+  readonly slots: number;
 }
 
-/** The same once llama.cpp has reported the length of the prompt. */
+/**
+ * Tokens of context that a generation is admitted with, before the length of its prompt is known: a text has at most as many
+ * tokens as bytes. Only the projector knows how many tokens an image takes, so that one reserves the whole context until
+ * they are counted.
+ */
+export function reservedTokens(request: GenerationRequest, context: SlottedContext): number {
+  const { contextSize } = context;
+  if (hasImages(request.input)) return contextSize;
+  const promptTokens = assumedTokens(request.input, textBytes(request.input, contextSize));
+  return neededTokens(request, promptTokens, context);
+}
+
+/**
+ * The same once llama.cpp has reported the length of the prompt. In a shared context, an answer that may fill it begins with
+ * a fair share and takes more as it grows.
+ */
 export function neededTokens(
+  request: GenerationRequest,
+  promptTokens: number,
+  context: SlottedContext,
+): number {
+  const most = mostTokens(request, promptTokens, context);
+  const share = Math.floor(context.contextTokens / context.slots);
+  const isShared = share < context.contextSize;
+  if (!isShared || !mayFill(request, promptTokens, context)) return most;
+  // In a small context, half of a share is left for the prompt.
+  const leastAnswer = Math.min(LEAST_ANSWER_TOKENS, Math.floor(share / 2));
+  return Math.min(most, Math.max(share, promptTokens + leastAnswer));
+}
+
+/** Tokens of context that a generation can use at most. */
+export function mostTokens(
   { maxTokens }: GenerationRequest,
   promptTokens: number,
-  { contextSize }: EngineInfo,
+  { contextSize }: Pick<SlottedContext, "contextSize">,
 ): number {
   return maxTokens === undefined ? contextSize : Math.min(contextSize, promptTokens + maxTokens);
+}
+
+/**
+ * Whether the limit of an answer is none, or hardly one: clients ask for half of the context or more to be on the safe side,
+ * and few answers get there.
+ */
+function mayFill(
+  { maxTokens }: GenerationRequest,
+  promptTokens: number,
+  { contextSize }: SlottedContext,
+): boolean {
+  return maxTokens === undefined || maxTokens >= contextSize / 2 || promptTokens + maxTokens > contextSize;
 }
 
 /**
@@ -39,18 +78,24 @@ export function embeddedTokens({ purpose }: EngineSpec, { contextSize }: EngineI
   return purpose === "generate" ? contextSize : 0;
 }
 
-function hasImages(input: GenerationInput): boolean {
+/** Whether only the projector knows the length of the prompt. */
+export function hasImages(input: GenerationInput): boolean {
   return (
     input.kind === "chat" &&
     input.messages.some(({ content }) => content.some(({ type }) => type === "image"))
   );
 }
 
-function promptBytes(input: GenerationInput, most: number): number {
-  if (input.kind === "prompt") return utf8Length(input.prompt, most) + MESSAGE_TOKENS;
+/** Tokens of a prompt with a text of so many, as far as is known before its template is applied. */
+export function assumedTokens(input: GenerationInput, textTokens: number): number {
+  if (input.kind === "prompt") return textTokens + MESSAGE_TOKENS;
+  return textTokens + input.messages.length * MESSAGE_TOKENS + TEMPLATE_TOKENS;
+}
+
+function textBytes(input: GenerationInput, most: number): number {
+  if (input.kind === "prompt") return utf8Length(input.prompt, most);
   const { messages, tools, templateVariables } = input;
-  const document = utf8Length(JSON.stringify([messages, tools, templateVariables]), most);
-  return document + messages.length * MESSAGE_TOKENS + TEMPLATE_TOKENS;
+  return utf8Length(JSON.stringify([messages, tools, templateVariables]), most);
 }
 
 /** Bytes of a text in UTF-8, counted only up to `most`. */

@@ -18,7 +18,7 @@ import { splitToolCalls } from "./tool-format/split-tool-calls.ts";
 
 /** Generates an answer; one of which its grammar does not say all is held back until it fits. */
 export function runGeneration(
-  engine: Engine,
+  engine: Pick<Engine, "generate">,
   resolved: ResolvedGeneration,
   onEvent: (event: GenerationEvent) => void,
   signal: AbortSignal,

@@ -4,7 +4,7 @@ import { configSchema } from "../../src/config/schema.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { type Answer, collectAnswer } from "../../src/inference/collect-answer.ts";
 import { createInference } from "../../src/inference/create-inference.ts";
-import type { Inference, InferenceRequest } from "../../src/inference/inference.ts";
+import type { Inference, InferenceRequest, InferenceStream } from "../../src/inference/inference.ts";
 import {
   collect,
   doneOf,
@@ -20,8 +20,7 @@ import { fakeModel } from "../support/fake-models.ts";
 import { FakeMetrics } from "../support/fake-metrics.ts";
 import { generated } from "../support/generated.ts";
 
-/** The smallest that llama.cpp makes. */
-const CONTEXT = 256;
+const CONTEXT = 512;
 /** Together they need more than twice the context. */
 const REQUESTS = 8;
 
@@ -43,7 +42,7 @@ afterAll(async () => {
   fs.rmSync(folder, { recursive: true, force: true });
 });
 
-async function generate(index: number, maxTokens?: number): Promise<Answer> {
+async function begin(index: number, maxTokens?: number): Promise<InferenceStream> {
   const request: InferenceRequest = {
     endpoint: "generate",
     input: { kind: "prompt", prompt: `request ${index} ` },
@@ -52,7 +51,11 @@ async function generate(index: number, maxTokens?: number): Promise<Answer> {
     format: { type: "text" },
     defaults: { sampling: {} },
   };
-  return await collectAnswer((await inference.generate(request, NEVER)).events);
+  return await inference.generate(request, NEVER);
+}
+
+async function generate(index: number, maxTokens?: number): Promise<Answer> {
+  return await collectAnswer((await begin(index, maxTokens)).events);
 }
 
 describe("requests that together need more than the context", () => {
@@ -67,12 +70,35 @@ describe("requests that together need more than the context", () => {
     expect(together.map(({ text }) => text)).toEqual(alone);
   });
 
-  test("and know no limit may each fill it", async () => {
-    const answers = await Promise.all([generate(1), generate(2), generate(3)]);
-    for (const { usage, reason } of answers) {
-      expect(reason).toBe("length");
-      expect(usage.promptTokens + usage.completionTokens).toBeGreaterThanOrEqual(CONTEXT - 1);
-    }
+  test("and know no limit fill it together, all at once, and end when it is full", async () => {
+    const order: string[] = [];
+    const answers = await Promise.all(
+      [0, 1, 2, 3].map(async (index) => {
+        const { events } = await begin(index);
+        order.push("begun");
+        const answer = await collectAnswer(events);
+        order.push("over");
+        return answer;
+      }),
+    );
+    expect(order).toEqual([...Array<string>(4).fill("begun"), ...Array<string>(4).fill("over")]);
+    for (const { reason, limitedBy } of answers) expect([reason, limitedBy]).toEqual(["length", "context"]);
+    const used = answers.map(({ usage }) => usage.promptTokens + usage.completionTokens);
+    for (const tokens of used) expect(tokens).toBeGreaterThanOrEqual((CONTEXT / 4) * 0.7);
+  });
+
+  test("never fail for lack of room, even if nobody gives each its part", async () => {
+    const endless = promptRequest("one two three", { maxTokens: undefined, sampling: { ignoreEos: true } });
+    const answers = await Promise.all(
+      [0, 1, 2, 3].map(async () => doneOf(await collect(generated(engine, endless, NEVER)))),
+    );
+    expect(answers.map(({ reason }) => reason)).toEqual(Array(4).fill("length"));
+  });
+
+  test("have all of it when they are alone", async () => {
+    const { usage, reason } = await generate(1);
+    expect(reason).toBe("length");
+    expect(usage.promptTokens + usage.completionTokens).toBeGreaterThanOrEqual(CONTEXT - 1);
   });
 
   test("find room where one of them takes over a slot that was full", async () => {

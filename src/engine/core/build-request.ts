@@ -31,6 +31,8 @@ interface RequestContext {
   readonly mediaMarker: string;
   /** Tokens of context. */
   readonly contextSize: number;
+  /** Whether other requests may use them too. */
+  readonly sharedContext: boolean;
   /** See canReasonUnasked. */
   readonly reasonsUnasked: boolean;
 }
@@ -38,7 +40,7 @@ interface RequestContext {
 /** Converts a request into one for llama.cpp's server, field by field: nothing else is passed on. */
 export function buildCompletionCall(
   request: GenerationRequest,
-  { mediaMarker, contextSize, reasonsUnasked }: RequestContext,
+  { mediaMarker, contextSize, sharedContext, reasonsUnasked }: RequestContext,
 ): CompletionCall {
   const files: Uint8Array[] = [];
   const { input } = request;
@@ -48,6 +50,8 @@ export function buildCompletionCall(
     stream: true,
     stream_options: { include_usage: true },
     return_progress: true,
+    // With the tokens so far, of which some have no text.
+    ...(sharedContext && { timings_per_token: true }),
     // Only verbose answers contain the stop string.
     ...(request.stop.length > 0 && { stop: request.stop, verbose: true }),
     max_tokens: request.maxTokens ?? -1,

@@ -64,6 +64,12 @@ export class ChunkReader {
     };
   }
 
+  /** How long the answer is, which the engine may know better than its chunks tell. */
+  progress(completionTokens: number): GenerationEvent {
+    const { usage, timings } = this.#soFar();
+    return { type: "answer-progress", usage: { ...usage, completionTokens }, timings };
+  }
+
   #soFar(): { usage: Usage; timings: Timings } {
     const { prompt_ms = 0, predicted_ms = 0, predicted_n, cache_n } = this.#timings ?? {};
     const completionTokens = this.#usage?.completion_tokens ?? predicted_n ?? this.#pieces;

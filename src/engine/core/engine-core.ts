@@ -10,18 +10,10 @@ import type {
   TokenPieces,
 } from "../protocol/calls.ts";
 import { readInfo } from "./engine-info.ts";
-import { AnswerDepth } from "./answer-depth.ts";
+import { AnswerReader } from "./answer-reader.ts";
 import { buildCompletionCall, toRequestJson } from "./build-request.ts";
-import { ChunkReader } from "./chunk-reader.ts";
-import { completionResultSchema } from "./completion-chunk.ts";
 import { readEmbedding, readRerank } from "./embedding-result.ts";
-import {
-  fromCallError,
-  fromLoadFailure,
-  fromRefusal,
-  fromServerError,
-  unreadableAnswer,
-} from "./engine-failure.ts";
+import { fromCallError, fromLoadFailure, fromRefusal, fromServerError } from "./engine-failure.ts";
 import { adapterName, buildLoadParameters, type EngineSettings, fullStep } from "./load-parameters.ts";
 import { endsWithImage, ImageEnding, noTextAfterImage } from "./image-ending.ts";
 import type { EngineFiles, EnginePlatform } from "./platform.ts";
@@ -29,6 +21,7 @@ import type { AcceptedResult } from "./loop-request.ts";
 import { withReadableImages } from "./readable-images.ts";
 import { canReasonUnasked } from "./reasoning-of-template.ts";
 import { RequestLoop } from "./request-loop.ts";
+import { SharedRoom } from "./shared-room.ts";
 import { checkSpecialTokens, checkSpecialTokensOf } from "./special-token-limit.ts";
 import { StepControl } from "./step-control.ts";
 import { Tokenizer } from "./tokenizer.ts";
@@ -50,7 +43,8 @@ export class EngineCore {
   readonly #purpose: EngineSettings["purpose"];
   /** Held while a prompt is read that must not share steps with another. */
   readonly #prompts = new Mutex();
-  readonly #sharedContext: boolean;
+  /** Set when slots share a context. */
+  readonly #sharedRoom: SharedRoom | undefined;
   readonly #imageEnding = new ImageEnding((body, onResult, signal) =>
     this.#run("completion", body, onResult, signal),
   );
@@ -75,7 +69,7 @@ export class EngineCore {
       chatTemplate ?? session.info.metadata["tokenizer.chat_template"] ?? "",
     );
     this.#purpose = purpose;
-    this.#sharedContext = sharedContext;
+    this.#sharedRoom = sharedContext ? new SharedRoom(info.contextTokens, () => this.#loop.steps) : undefined;
     this.info = info;
   }
 
@@ -121,7 +115,7 @@ export class EngineCore {
     onEvent: (event: GenerationEvent) => void,
     signal: AbortSignal,
   ): Promise<void> {
-    if (!this.#sharedContext) return await this.#generate(request, onEvent, signal);
+    if (!this.#sharedRoom) return await this.#generate(request, onEvent, signal);
     // When slots share a context, llama.cpp makes room for a prompt by clearing idle slots, but not a slot whose request
     // has not started yet: with two new prompts at the same time, all requests could fail for lack of room.
     using lock = await this.#prompts.lock(signal);
@@ -147,39 +141,27 @@ export class EngineCore {
     const call = buildCompletionCall(request, {
       mediaMarker: this.#mediaMarker,
       contextSize: this.info.contextSize,
+      sharedContext: this.#sharedRoom !== undefined,
       reasonsUnasked: this.#reasonsUnasked,
     });
     if (call.files.length > 0 && !this.info.hasImageInput) {
       throw unsupported("see images");
     }
     if (endsWithImage(request) && (await this.#imageEnding.isBare(signal))) throw noTextAfterImage();
-    const reader = new ChunkReader({ maxTokens: request.maxTokens, topLogprobs: request.logprobs ?? 0 });
-    const depth = new AnswerDepth(request.format);
-    let isStarted = false;
-    let isLastLost = false;
-    const onResult = (result: AcceptedResult): void => {
-      if (!isStarted) onEvent({ type: "start" });
-      isStarted = true;
-      isLastLost = result.kind === "unreadable";
-      if (isLastLost) onEvent(reader.unreadable());
-      if (result.kind !== "data") return;
-      for (const chunk of completionResultSchema.parse(result.data)) {
-        for (const event of reader.push(chunk)) {
-          depth.check(event);
-          onEvent(event);
-        }
-      }
-    };
+    using share = this.#sharedRoom?.enter(request.maxTokens);
+    const reader = new AnswerReader(request, share, onEvent);
     const { body, files, isChat } = call;
-    await this.#run(
-      "completion",
-      { _name: "cmpl_req", is_chat: isChat, data_json: toRequestJson(body), files },
-      onResult,
-      signal,
-    );
-    // With a grammar, the lost result may have been an error message that quotes the answer.
-    if (isLastLost && request.format.type !== "text") throw unreadableAnswer();
-    onEvent(reader.finish());
+    try {
+      await this.#run(
+        "completion",
+        { _name: "cmpl_req", is_chat: isChat, data_json: toRequestJson(body), files },
+        (result) => reader.take(result),
+        signal,
+      );
+    } catch (error) {
+      if (!reader.isFull || signal.aborted) throw error;
+    }
+    reader.finish();
   }
 
   /** Embeds one text; the vector is L2-normalized. */

@@ -41,11 +41,17 @@ export class RequestLoop {
   #alone: LoopRequest | undefined;
   /** Duration of the last step, which may yield several results. */
   #stepMs = 0;
+  #begun = 0;
 
   /** @param steps sets the size of steps; absent: they keep the size with which llama.cpp was loaded */
   constructor(session: Pick<WllamaSession, "act">, steps?: Pick<StepControl, "next" | "measured" | "leave">) {
     this.#session = session;
     this.#steps = steps;
+  }
+
+  /** Steps that have begun; each gives a request at most one token. */
+  get steps(): number {
+    return this.#begun;
   }
 
   /**
@@ -166,6 +172,7 @@ export class RequestLoop {
   async #poll(request: LoopRequest, isHeld: boolean): Promise<boolean> {
     const startMs = performance.now();
     if (!isHeld) {
+      this.#begun += 1;
       this.#alone = this.#requests.length === 1 ? request : undefined;
       this.#steps?.next(
         this.#alone !== undefined,

@@ -170,6 +170,9 @@ export const usageSchema = z.object({
 });
 export type Usage = z.infer<typeof usageSchema>;
 
+/** Tokens between two reports of how long an answer is. */
+export const ANSWER_PROGRESS_TOKENS = 16;
+
 const timingsSchema = z.object({
   /** Milliseconds spent on the prompt (prefill). */
   promptMs: z.number().min(0),
@@ -210,6 +213,11 @@ export const generationEventSchema = z.discriminatedUnion("type", [
     soFar: z.object({ usage: usageSchema, timings: timingsSchema }).optional(),
   }),
   z.object({ type: z.literal("tool-call-delta"), index: z.int().min(0), arguments: z.string() }),
+  /**
+   * In a shared context, after every {@link ANSWER_PROGRESS_TOKENS}: usage and timings up to here, with the tokens that have
+   * no text, or none yet.
+   */
+  z.object({ type: z.literal("answer-progress"), usage: usageSchema, timings: timingsSchema }),
   z.object({
     type: z.literal("done"),
     reason: finishReasonSchema,

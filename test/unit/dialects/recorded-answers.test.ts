@@ -22,7 +22,8 @@ const ANSWERS = Map.groupBy(
 
 async function* eventsOf(answer: string): AsyncGenerator<InferenceEvent> {
   for (const { event } of ANSWERS.get(answer) ?? []) {
-    yield event.type === "done" ? { ...event, totalMs: 1, tokensPerSecond: 1 } : event;
+    if (event.type === "done") yield { ...event, totalMs: 1, tokensPerSecond: 1 };
+    else if (event.type !== "answer-progress") yield event;
   }
 }
 

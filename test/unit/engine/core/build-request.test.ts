@@ -3,7 +3,7 @@ import { buildCompletionCall, toRequestJson } from "../../../../src/engine/core/
 import type { GenerationRequest } from "../../../../src/engine/protocol/generation.ts";
 import { chatRequest, promptRequest } from "../../../support/engine-fixture.ts";
 
-const context = { mediaMarker: "<media>", contextSize: 4096, reasonsUnasked: true };
+const context = { mediaMarker: "<media>", contextSize: 4096, sharedContext: false, reasonsUnasked: true };
 
 function bodyOf(request: GenerationRequest): Record<string, unknown> {
   return { ...buildCompletionCall(request, context).body };

@@ -1,0 +1,92 @@
+import type { CompletionChunk } from "./completion-chunk.ts";
+
+/** Tokens beyond those that are known: a result is up to one step late, one step is being computed, and one comes next. */
+const STEPS_AHEAD = 3;
+
+/**
+ * The tokens of running generations in a context that their slots share. The daemon gives each its part and ends those that
+ * have used theirs, but it may be late. A context that is full is an error for all who run, so the last check is here.
+ */
+export class SharedRoom {
+  readonly #contextTokens: number;
+  readonly #steps: () => number;
+  readonly #shares = new Set<RoomShare>();
+
+  /** @param steps how many the engine has begun; each gives a generation at most one token */
+  constructor(contextTokens: number, steps: () => number) {
+    this.#contextTokens = contextTokens;
+    this.#steps = steps;
+  }
+
+  /** Dispose the share when its generation has left its slot. */
+  enter(maxTokens = Number.POSITIVE_INFINITY): RoomShare {
+    const share = new RoomShare({
+      maxTokens,
+      steps: this.#steps,
+      // One that is alone ends by llama.cpp's own limit, with the last token that fits.
+      isOver: () => this.#shares.size > 1 && this.#used() > this.#contextTokens,
+      leave: () => this.#shares.delete(share),
+    });
+    this.#shares.add(share);
+    return share;
+  }
+
+  #used(): number {
+    let used = 0;
+    for (const { claim } of this.#shares) used += claim;
+    return used;
+  }
+}
+
+interface RoomShareOptions {
+  readonly maxTokens: number;
+  readonly steps: () => number;
+  readonly isOver: () => boolean;
+  readonly leave: () => void;
+}
+
+/** What one generation uses. */
+export class RoomShare implements Disposable {
+  readonly #options: RoomShareOptions;
+  #promptTokens = 0;
+  /** The last number that is known, and the steps at that time. */
+  #known: { readonly tokens: number; readonly steps: number } | undefined;
+
+  constructor(options: RoomShareOptions) {
+    this.#options = options;
+  }
+
+  /** Most tokens that the answer may have so far. Those that are part of a character or of markup come without a result. */
+  get tokens(): number {
+    return this.#known ? this.#known.tokens + this.#options.steps() - this.#known.steps : 0;
+  }
+
+  /** Most tokens that it may have before it can be ended. */
+  get claim(): number {
+    return this.#promptTokens + Math.min(this.tokens + STEPS_AHEAD, this.#options.maxTokens);
+  }
+
+  /**
+   * Reads a result: progress of the prompt, or of the answer, which tells the number of its tokens unless it is empty.
+   * Returns false when the answer has to end for lack of room.
+   */
+  take(chunks: readonly CompletionChunk[]): boolean {
+    const progress = chunks[0]?.prompt_progress;
+    if (progress) {
+      this.#promptTokens = progress.total;
+      return true;
+    }
+    const exact = chunks.findLast(({ timings }) => timings)?.timings?.predicted_n;
+    if (exact !== undefined || !this.#known) {
+      this.#known = { tokens: exact ?? 1, steps: this.#options.steps() };
+    }
+    const isOver = this.#options.isOver();
+    // It leaves its slot before the next step, so that the others need not end with it.
+    if (isOver) this.#options.leave();
+    return !isOver;
+  }
+
+  [Symbol.dispose](): void {
+    this.#options.leave();
+  }
+}
