@@ -77,12 +77,15 @@ async function attack(input: number, own: Random): Promise<void> {
     checkAnswer(target, answer, `#${input} ${request.text.slice(0, 300)}`, findings);
 }
 
-function requestOf({ route }: AttackedRoute, own: Random): Request & { readonly text: string } {
+function requestOf(
+  { route, headers: always }: AttackedRoute,
+  own: Random,
+): Request & { readonly text: string } {
   const name = own.pick([VICTIM, VICTIM, "no-such-model", "..%2f", "%00", "x".repeat(600), "hf:a/b", "é"]);
   const path = own.chance(0.9)
     ? pathOf(route, name)
     : `${pathOf(route, name)}?${"limit=".repeat(own.int(1, 300))}`;
-  if (!route.body) return { method: route.method, path, text: "" };
+  if (!route.body) return { method: route.method, path, headers: always, text: "" };
   const valid = withVictim(validValue(route.body, own));
   const body = mutatedBody(valid, own);
   const headers = own.chance(0.9) ? { "content-type": "application/json" } : own.pick(HEADERS);
@@ -90,7 +93,7 @@ function requestOf({ route }: AttackedRoute, own: Random): Request & { readonly 
   return {
     method: route.method,
     path,
-    headers,
+    headers: { ...headers, ...always },
     body,
     text: body,
     ...(cutAfter !== undefined && { cutAfter }),
@@ -146,7 +149,11 @@ async function largeBodies(seconds: number): Promise<Record<string, string | num
 
 async function sendLarge(target: AttackedRoute, shape: HostileBody, head: string): Promise<string> {
   const body = Readable.from(shape.pieces(head, BODY_LIMIT - 4096));
-  const headers = { "content-type": "application/json", "transfer-encoding": "chunked" };
+  const headers = {
+    "content-type": "application/json",
+    "transfer-encoding": "chunked",
+    ...target.headers,
+  };
   const { method } = target.route;
   const answer = await send(watched.url, {
     method,

@@ -1,4 +1,4 @@
-import type { Dialect } from "../../../../src/http/dialect.ts";
+import { type Dialect, isShared } from "../../../../src/http/dialect.ts";
 import { documentedDialects } from "../../../../src/daemon/dialects.ts";
 import type { Route } from "../../../../src/http/route.ts";
 import { fakeServices } from "../../../../test/support/fake-services.ts";
@@ -6,7 +6,12 @@ import { fakeServices } from "../../../../test/support/fake-services.ts";
 export interface AttackedRoute {
   readonly dialect: Dialect;
   readonly route: Route;
+  /** What a client sends whom the route is meant for, where two APIs share its path. */
+  readonly headers: Readonly<Record<string, string>>;
 }
+
+/** By these a client is told from others on a path that APIs share. */
+const CLIENT_HEADERS = { "anthropic-version": "2023-06-01" };
 
 /** Ends the daemon or answers for as long as the client listens: no answer to check. */
 const LEFT_OUT = new Set(["/api/system/shutdown", "/api/events", "/ws/chat"]);
@@ -18,7 +23,7 @@ export function attackedRoutes(): readonly AttackedRoute[] {
   return documentedDialects(fakeServices()).flatMap((dialect) =>
     dialect.routes
       .filter(({ path }) => !LEFT_OUT.has(path) && !ASKS_A_HUB.test(path))
-      .map((route) => ({ dialect, route })),
+      .map((route) => ({ dialect, route, headers: isShared(dialect, route.path) ? CLIENT_HEADERS : {} })),
   );
 }
 
