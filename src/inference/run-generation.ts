@@ -2,6 +2,7 @@ import type { Engine } from "../engine/engine.ts";
 import { continuesLast, type GenerationEvent, type GenerationInput } from "../engine/protocol/generation.ts";
 import { checkCalls } from "./call-checks.ts";
 import { dropEmptyTokens } from "./drop-empty-tokens.ts";
+import { dropReasoningEcho } from "./drop-reasoning-echo.ts";
 import { dropTextTags } from "./drop-text-tags.ts";
 import { dropUnseenLogprobs } from "./drop-unseen-logprobs.ts";
 import { type EventReader, readAll } from "./event-reader.ts";
@@ -40,6 +41,7 @@ export function readersOf(
   { onTokens, emptyTokens }: Pick<InferenceRequest, "onTokens" | "emptyTokens">,
 ): EventReader[] {
   const readers: EventReader[] = [];
+  if (!isRaw && traits.echoedTags) readers.push(dropReasoningEcho(traits.echoedTags));
   if (request.logprobs !== undefined && !emptyTokens) readers.push(dropEmptyTokens());
   if (onTokens) {
     readers.push((event) => {

@@ -15,6 +15,8 @@ export interface TemplateTraits {
   readonly endOfTurn?: string;
   /** Ends the reasoning that the prompt has begun, where llama.cpp does not see it. */
   readonly reasoningEnd?: string;
+  /** Tags that may end reasoning; llama.cpp shows their beginnings as text, even if the reasoning goes on. */
+  readonly echoedTags?: readonly string[];
   /** How calls are written, where llama.cpp's reader misses them or fails on other text. */
   readonly calls?: CallFormat;
 }
@@ -74,6 +76,11 @@ const FAMILIES: readonly Family[] = [
     template: /<｜Assistant｜><\/think>/,
     reasoningEnd: "</think>",
     endOfTurn: "<｜end▁of▁sentence｜>",
+  },
+  // Kimi K2 Thinking, whose calls may end its reasoning.
+  {
+    template: /<\|tool_calls_section_begin\|>/,
+    echoedTags: ["<|tool_calls_section_begin|>", "<|tool_call_begin|>"],
   },
   { template: /<｜end▁of▁sentence｜>/, endOfTurn: "<｜end▁of▁sentence｜>" }, // DeepSeek
 ];

@@ -395,10 +395,6 @@ export const FAMILIES: readonly Family[] = [
     name: "kimi-k2-thinking",
     title: "Kimi K2 Thinking",
     reader: "llama.cpp",
-    gaps: {
-      cases: /^reasoning that looks like tags/,
-      note: "the beginning of a tag within reasoning also appears in the text",
-    },
     control: KIMI,
     words: [...KIMI_WORDS, "<think>", "</think>"],
     end: "<|im_end|>",
