@@ -13,6 +13,8 @@ Other templates work as well: a reader of their answers is made from the templat
 - **Calls**: *several* in one answer, or *one*. Names and arguments are streamed as they are written. *–*: the template does not show the model any tools.
 - **Goes on**: a conversation that ends with an assistant message is continued, with tools, too.
 
+One thing can be missing where llama.cpp reads the answers: it holds back the end of a text that may be the beginning of a tag, and when the answer is over, its stream has the rest neither as text nor as tokens or log-probabilities. An answer that ends exactly so, such as with \`<\` when tools are offered (gpt-oss: even without tools), lacks those last characters.
+
 `;
 
 const READERS: Readonly<Record<Family["reader"], string>> = {

@@ -193,7 +193,11 @@ export const FAMILIES: readonly Family[] = [
     name: "gpt-oss",
     title: "gpt-oss",
     reader: "llama.cpp",
-    gaps: { cases: /^text that goes on with a call/, note: "a call behind text that was continued is lost" },
+    // llama.cpp continues the final message of a turn, and reads nothing behind it; its chunks are empty from there on.
+    gaps: {
+      cases: /^text that goes on with a call/,
+      note: "text that goes on is the last message of its turn: a call behind it is lost",
+    },
     control: [
       "<|startoftext|>",
       "<|endoftext|>",
