@@ -1,3 +1,4 @@
+import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { createRequestSchema, toModelfile } from "../../../../src/dialects/ollama/ollama-create.ts";
 import { parseInstructions } from "../../../../src/models/modelfile/parse-instructions.ts";
@@ -76,10 +77,12 @@ describe("the Modelfile of a create request", () => {
       files: { "model.gguf": DIGEST, "mmproj-model.gguf": DIGEST },
       adapters: { "adapter.gguf": DIGEST },
     });
+    // Windows begins it with a drive.
+    const file = path.resolve(`/blobs/${HEX}.gguf`);
     expect(readModelfile(text, undefined)).toMatchObject({
-      from: `/blobs/${HEX}.gguf`,
-      projector: `/blobs/${HEX}.gguf`,
-      adapters: [{ path: `/blobs/${HEX}.gguf`, scale: 1 }],
+      from: file,
+      projector: file,
+      adapters: [{ path: file, scale: 1 }],
     });
   });
 
