@@ -1,6 +1,6 @@
 import { ServiceError } from "../errors/service-error.ts";
 import { checkTextDepth, MAX_JSON_DEPTH } from "../json/json-depth.ts";
-import type { ChatMessage, GenerationRequest } from "./protocol/generation.ts";
+import type { ChatMessage, GenerationRequest, OutputFormat, ToolDefinition } from "./protocol/generation.ts";
 import type { TokenIds } from "./protocol/calls.ts";
 
 /**
@@ -36,7 +36,7 @@ const ALWAYS_TOKENIZED = 64 * 1024;
  */
 export function checkRequestLimits(request: GenerationRequest, contextSize: number): void {
   const { format, input } = request;
-  if (format.type === "json_schema") checkJson(format.schema, "format.schema");
+  checkSchemas(request);
   if (format.type === "grammar" && format.grammar.length > MAX_GRAMMAR_LENGTH) {
     throw new ServiceError(
       "invalid_parameter",
@@ -46,11 +46,23 @@ export function checkRequestLimits(request: GenerationRequest, contextSize: numb
       },
     );
   }
-  if (input.kind === "chat") {
-    checkJson(input.tools, "tools");
-    checkJson(input.templateVariables, "template variables");
-  }
+  if (input.kind === "chat") checkJson(input.templateVariables, "template variables");
   checkTextLength(promptLength(request), contextSize);
+}
+
+/**
+ * Rejects schemas that are too large, before anybody walks them.
+ * @throws ServiceError invalid_parameter
+ */
+export function checkSchemas({
+  format,
+  input,
+}: {
+  readonly format: OutputFormat;
+  readonly input: { readonly kind: string; readonly tools?: readonly ToolDefinition[] };
+}): void {
+  if (format.type === "json_schema") checkJson(format.schema, "format.schema");
+  checkJson(input.tools, "tools");
 }
 
 /**

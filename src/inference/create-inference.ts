@@ -1,5 +1,5 @@
 import type { Config } from "../config/schema.ts";
-import { checkCallDepths } from "../engine/request-limits.ts";
+import { checkCallDepths, checkSchemas } from "../engine/request-limits.ts";
 import type { Engine } from "../engine/engine.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { TokenIds } from "../engine/protocol/calls.ts";
@@ -90,6 +90,7 @@ class InferenceService implements Inference {
 
   async generate(request: InferenceRequest, signal: AbortSignal): Promise<InferenceStream> {
     checkCallDepths(request.input);
+    checkSchemas(request);
     // Disposed in reverse order: first the permit, then the lease, and last the count of requests.
     const held = new DisposableStack();
     const account = held.use(this.#accounting.begin(request.endpoint, request.furtherOf?.follower));

@@ -61,6 +61,13 @@ export class CompiledGrammar {
         const grammar = compiled.#write(build(compiled));
         return { grammar, gaps: [...compiled.#gaps.values()] };
       } catch (error) {
+        // Each optional property is a rule within the one before: so many exhaust the stack.
+        if (error instanceof RangeError) {
+          throw new SchemaError("The schema is too large: it has too many properties or levels.", {
+            path: "",
+            keyword: "",
+          });
+        }
         if (!(error instanceof SchemaTooComplexError)) throw error;
         if (level === "coarse") {
           throw new SchemaError(`The schema is too large: ${error.reason}.`, { path: "", keyword: "" });

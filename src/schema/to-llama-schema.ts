@@ -37,12 +37,18 @@ const WITHOUT_LIMIT: readonly (keyof JsonSchema)[] = [
  * or would read wrongly, is left out, so that the place allows more.
  */
 export function toLlamaSchema(schema: unknown): LlamaSchema {
-  const conversion = new Conversion(new SchemaDocument(schema));
-  return { schema: conversion.whole(), dropped: conversion.dropped };
+  try {
+    const conversion = new Conversion(new SchemaDocument(schema));
+    return { schema: conversion.whole(), dropped: conversion.dropped };
+  } catch (error) {
+    // References that lead to references by the thousand exhaust the stack.
+    if (!(error instanceof RangeError)) throw error;
+    return { schema: { type: "object" }, dropped: [{ path: "", keyword: "$ref" }] };
+  }
 }
 
 class Conversion {
-  readonly dropped: DroppedKeyword[] = [];
+  readonly #dropped = new Map<string, DroppedKeyword>();
   readonly #document: SchemaDocument;
   /** The names of referenced schemas, and of those the converted ones. */
   readonly #names = new Map<object, string>();
@@ -52,6 +58,10 @@ class Conversion {
 
   constructor(document: SchemaDocument) {
     this.#document = document;
+  }
+
+  get dropped(): readonly DroppedKeyword[] {
+    return [...this.#dropped.values()];
   }
 
   whole(): Record<string, unknown> {
@@ -202,8 +212,7 @@ class Conversion {
 
   #drop(schema: JsonSchema, keyword: string): void {
     const path = this.#document.pathOf(schema);
-    const isKnown = this.dropped.some((other) => other.path === path && other.keyword === keyword);
-    if (!isKnown) this.dropped.push({ path, keyword });
+    this.#dropped.set(JSON.stringify([path, keyword]), { path, keyword });
   }
 }
 
