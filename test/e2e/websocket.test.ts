@@ -81,7 +81,8 @@ describe("WS /ws/chat", () => {
   test("runs several chats at once and keeps them apart", async () => {
     const peer = await connect();
     const ids = ["a", "b", "c", "d", "e", "f"];
-    for (const id of ids) peer.say({ type: "chat", id, messages, ...ENDLESS, max_tokens: 12 });
+    // Long enough that the first has not ended when the last is asked, on a busy machine too.
+    for (const id of ids) peer.say({ type: "chat", id, messages, ...ENDLESS, max_tokens: 100 });
     for (const id of ids) await peer.seen({ type: "done", id });
     const firstEnd = peer.frames.findIndex(({ type }) => type === "done");
     const begun = new Set(peer.frames.slice(0, firstEnd).map((frame) => "id" in frame && frame.id));
