@@ -91,7 +91,7 @@ All frames except \`pong\` have the chat's \`id\`, and each chat ends with one \
 
 \`/health\` is 200 \`{"status": "ok"}\` when the daemon is ready, otherwise 503 with \`starting\` or \`draining\`. \`/status\` is a short report, \`/api/system/status\` a detailed one. \`memory_used_bytes\` is the memory of the daemon and its engines, \`memory_total_bytes\` the machine's memory or the container's limit.
 
-\`/metrics\` has the daemon's Prometheus metrics, all with the prefix \`service_\`, including \`service_requests_waiting\` (for a slot), \`service_time_to_first_token_seconds\`, \`service_model_memory_bytes\` and \`service_engine_restarts_total\`. Tokens are counted as they come. A model's gauges exist while it is loaded.
+\`/metrics\` has the daemon's Prometheus metrics, all with the prefix \`service_\`; [observability.md](observability.md) lists them, and tells of the log and of traces. Tokens are counted as they come. A model's gauges exist while it is loaded.
 
 \`GET /api/system/activity\` tells what has happened of late: the last requests with their model, tokens, time to first token and speed; the last events; the last records of the log, of which \`?level=warn\` chooses some. \`?after=\` with the \`next\` of an answer gives what came since. It is all kept in memory, within fixed limits, without bodies, keys or headers.
 `;

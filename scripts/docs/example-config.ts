@@ -12,6 +12,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   socket: '"~/.cache/daybreak/run/daybreak.sock"',
   cache_dir: '"~/.cache/daybreak"',
   hub_token: '"hf_…"',
+  "tracing.otlp_endpoint": '"http://localhost:4318"',
   "models.default": '"qwen3:0.6b"',
   "models.load": '["qwen3:0.6b"]',
   "models.aliases_file": '"models.toml"',

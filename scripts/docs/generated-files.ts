@@ -5,6 +5,7 @@ import { configurationPage } from "./configuration-page.ts";
 import { errorsPage } from "./errors-page.ts";
 import { exampleConfig } from "./example-config.ts";
 import { manPage } from "./man-page.ts";
+import { observabilityPage } from "./observability-page.ts";
 import { ollamaPage } from "./ollama-page.ts";
 import { templatesPage } from "./templates-page.ts";
 import { structuredOutputPage } from "./structured-output-page.ts";
@@ -23,6 +24,7 @@ export async function generatedFiles(): Promise<readonly GeneratedFile[]> {
     { file: at("docs/ollama.md"), text: ollamaPage() },
     { file: at("docs/templates.md"), text: templatesPage() },
     { file: at("docs/errors.md"), text: errorsPage() },
+    { file: at("docs/observability.md"), text: await observabilityPage() },
     { file: at("docs/structured-output.md"), text: structuredOutputPage() },
     { file: at("docs/daybreak.1"), text: await manPage() },
     {

@@ -253,6 +253,16 @@ export const configSchema = z.strictObject({
         .describe("auto: text on a terminal, JSON lines elsewhere."),
     })
     .prefault({}),
+  tracing: z
+    .strictObject({
+      otlp_endpoint: z
+        .url({ protocol: /^https?$/ })
+        .optional()
+        .describe(
+          "Send a trace of each request, without its texts, to this OpenTelemetry receiver (OTLP over HTTP); also OTEL_EXPORTER_OTLP_ENDPOINT. By default none is made.",
+        ),
+    })
+    .prefault({}),
   drain_timeout: duration
     .default(30_000)
     .describe("How long running requests may continue after SIGTERM before they are aborted."),

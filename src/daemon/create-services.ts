@@ -9,12 +9,15 @@ import { EngineImage, fallbackFolders } from "../engine/engine-image.ts";
 import { type ServiceEvent, ServiceEvents } from "../events/service-events.ts";
 import type { MachineMemory, ManagementServices } from "../dialects/management/management-services.ts";
 import { createInference } from "../inference/create-inference.ts";
+import type { Inference } from "../inference/inference.ts";
 import { createMetrics, type ScrapedGauges } from "../metrics/create-metrics.ts";
 import { memoryTotal } from "../machine/memory-limits.ts";
 import { residentBytes } from "../machine/process-memory.ts";
 import type { Model, Models } from "../models/model.ts";
 import { Activity } from "./activity/activity.ts";
 import { createModels } from "./create-models.ts";
+import { logSocketChat } from "./log-socket-chat.ts";
+import { startTraces } from "./start-traces.ts";
 import { BrowserScripts, compatWasm } from "./browser-scripts.ts";
 import { createFileOpener } from "./open-file.ts";
 import { pageFile } from "./page-file.ts";
@@ -39,11 +42,17 @@ export interface DaemonContext {
   readonly activity?: Activity;
 }
 
+/** The services of a running daemon. */
+export interface DaemonServices extends ManagementServices {
+  /** Ends the engines, and sends what is left to tell. */
+  close(): Promise<void>;
+}
+
 /** Wires the layers together, from the bottom up. Nothing listens yet and nothing is loaded. */
 export async function createServices(
   config: Config,
   { logger, draining, shutdown, activity = new Activity() }: DaemonContext,
-): Promise<ManagementServices> {
+): Promise<DaemonServices> {
   const startedAt = performance.now();
   const version = packageVersion();
   const events = new ServiceEvents();
@@ -64,11 +73,11 @@ export async function createServices(
   const metrics = createMetrics({
     version,
     uptimeSecs: () => (performance.now() - startedAt) / 1000,
-    scrape: () => scrape(models, gpu),
+    scrape: () => scrape(models, gpu, inference.loads),
   });
   const openFile = createFileOpener();
   const { followWork } = activity;
-  const inference = createInference({
+  const inference: Inference = createInference({
     models,
     metrics,
     config,
@@ -79,6 +88,11 @@ export async function createServices(
     followWork,
   });
   activity.subscribe(events);
+  activity.onRequestEnd(({ head, end, isSocketChat, logged }) => {
+    if (isSocketChat) logSocketChat(logger, head, end, logged);
+  });
+  const traces = await startTraces(config.tracing.otlp_endpoint, version, logger);
+  if (traces) activity.onRequestEnd((ended) => traces.add(ended));
   events.subscribe((event) => {
     if (event.type === "engine-restarted") metrics.engineRestarted();
     else if (event.type === "gpu-lost") metrics.gpuLost();
@@ -112,6 +126,10 @@ export async function createServices(
     endpoints: { http: "", ipc: "" },
     machineMemory: async () => machineMemory(await models.list()),
     defaultModels: readDefaultModels,
+    close: async () => {
+      await models.close();
+      await traces?.close();
+    },
     openFile,
     engineImage: async () => await openFile((await engine.ensure()).wasmPath),
     compatImage: async () => await openFile(compatWasm()),
@@ -120,9 +138,14 @@ export async function createServices(
   };
 }
 
-async function scrape(models: Models, { adapter }: GpuState): Promise<ScrapedGauges> {
+async function scrape(
+  models: Models,
+  { adapter }: GpuState,
+  loads: ScrapedGauges["loads"],
+): Promise<ScrapedGauges> {
   const list = await models.list();
   return {
+    loads,
     memoryUsedBytes: machineMemory(list).usedBytes,
     daemonMemoryBytes: residentBytes(),
     gpu: adapter && { name: adapter.name, vendor: adapter.vendor, backend: adapter.backend },

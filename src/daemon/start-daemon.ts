@@ -5,7 +5,7 @@ import type { ManagementServices } from "../dialects/management/management-servi
 import { userLimits } from "../machine/user-limits.ts";
 import { connectionLimits } from "./connection-limits.ts";
 import { createDialects } from "./dialects.ts";
-import { createServices, type DaemonContext } from "./create-services.ts";
+import { createServices, type DaemonContext, type DaemonServices } from "./create-services.ts";
 import { HttpListener } from "./http-listener.ts";
 import { SocketUnavailableError } from "./daemon-start-error.ts";
 import { isNamedPipe, listenIpc } from "./ipc-socket.ts";
@@ -71,7 +71,7 @@ export async function startDaemon(
     bound = await listenTcp(tcp.server, { ...config.http, isChosen: chosen.has("http.addr") });
   } catch (error) {
     await Promise.all(listeners.map((listener) => listener.close()));
-    await services.models.close();
+    await services.close();
     throw error;
   }
   services.endpoints.http = httpUrl(config.http.addr, bound.port);
@@ -94,7 +94,7 @@ export async function startDaemon(
  * engines. Endless requests, such as event streams, end by the signal.
  */
 async function drain(
-  services: ManagementServices,
+  services: DaemonServices,
   life: AbortController,
   listeners: HttpListener[],
 ): Promise<void> {
@@ -107,7 +107,7 @@ async function drain(
   ]);
   await Promise.race([drained, deadline.passed]);
   await Promise.all(listeners.map((listener) => listener.close()));
-  await services.models.close();
+  await services.close();
 }
 
 async function noActiveRequests(services: ManagementServices, signal: AbortSignal): Promise<void> {

@@ -87,6 +87,11 @@ export class AdmissionQueue {
     return this.#waiting.size;
   }
 
+  /** The part of the context, from 0 to 1, that permits hold; 0 where the context is unlimited. */
+  get contextUsage(): number {
+    return this.#tokens / this.#contextTokens;
+  }
+
   /** Estimated seconds until a new caller gets a permit, from the mean time that permits are held. */
   get retryAfterSecs(): number {
     const estimate = Math.ceil(((this.#waiting.size + 1) * this.#meanHoldSecs) / this.#slots);

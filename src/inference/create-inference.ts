@@ -11,7 +11,7 @@ import type { AdmissionRequest, Permit } from "./admission-queue.ts";
 import { checkEmbedding, checkReranking, checkTextModel } from "./check-capabilities.ts";
 import { Deadline } from "./deadline.ts";
 import { embedTruncated } from "./embed-truncated.ts";
-import { EngineQueues } from "./engine-queues.ts";
+import { EngineQueues, type ModelLoad } from "./engine-queues.ts";
 import type { FollowWork } from "./follow-work.ts";
 import { inRoom } from "./generate-in-room.ts";
 import { GenerationStream } from "./generation-stream.ts";
@@ -86,6 +86,10 @@ class InferenceService implements Inference {
 
   get activeRequests(): number {
     return this.#accounting.active;
+  }
+
+  get loads(): readonly ModelLoad[] {
+    return this.#queues.loads;
   }
 
   async generate(request: InferenceRequest, signal: AbortSignal): Promise<InferenceStream> {

@@ -3,9 +3,21 @@ import type { Engine } from "../engine/engine.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { AdmissionQueue } from "./admission-queue.ts";
 
+/** What the engine of a model has to do. */
+export interface ModelLoad {
+  readonly model: string;
+  /** Calls that have a slot. */
+  readonly running: number;
+  /** Calls that wait for one. */
+  readonly waiting: number;
+  /** Tokens of the KV cache, and the part of it, from 0 to 1, that running calls hold. */
+  readonly contextTokens: number;
+  readonly contextUsage: number;
+}
+
 /** One admission queue per running engine; it ends with its engine. */
 export class EngineQueues {
-  readonly #queues = new WeakMap<Engine, AdmissionQueue>();
+  readonly #queues = new Map<Engine, { readonly alias: string; readonly queue: AdmissionQueue }>();
   readonly #maxWaiting: number;
   readonly #now: () => number;
 
@@ -17,16 +29,33 @@ export class EngineQueues {
   /** @param alias name for the error of callers that wait when the engine ends */
   of(engine: Engine, alias: string): AdmissionQueue {
     const known = this.#queues.get(engine);
-    if (known) return known;
+    if (known) return known.queue;
     const queue = new AdmissionQueue({
       slots: engine.spec.slots,
       contextTokens: engine.info.contextTokens,
       maxWaiting: this.#maxWaiting,
       now: this.#now,
     });
-    this.#queues.set(engine, queue);
-    void engine.exited.then((exit) => queue.close(() => exitError(alias, exit.expected, exit.reason)));
+    this.#queues.set(engine, { alias, queue });
+    void this.#endWith(engine, queue, alias);
     return queue;
+  }
+
+  async #endWith(engine: Engine, queue: AdmissionQueue, alias: string): Promise<void> {
+    const { expected, reason } = await engine.exited;
+    this.#queues.delete(engine);
+    queue.close(() => exitError(alias, expected, reason));
+  }
+
+  /** Of the engines that have been called. */
+  get loads(): readonly ModelLoad[] {
+    return [...this.#queues].map(([{ info }, { alias, queue }]) => ({
+      model: alias,
+      running: queue.running,
+      waiting: queue.waiting,
+      contextTokens: info.contextTokens,
+      contextUsage: queue.contextUsage,
+    }));
   }
 }
 

@@ -10,6 +10,7 @@ import type { TokenIds, TokenizeOptions } from "../engine/protocol/calls.ts";
 import type { Endpoint } from "../metrics/metrics.ts";
 import type { Residency } from "../models/model.ts";
 import type { AnswerLimit } from "./answer-limit.ts";
+import type { ModelLoad } from "./engine-queues.ts";
 import type { WorkFollower } from "./follow-work.ts";
 import type { PromptToken } from "./score-prompt.ts";
 import type { Piece } from "./tokens.ts";
@@ -176,6 +177,8 @@ export interface Inference {
   promptFromTokens(request: PromptFromTokensRequest, signal: AbortSignal): Promise<string>;
   /** Requests running or waiting for a slot. */
   readonly activeRequests: number;
+  /** What each engine that has been called has to do. */
+  readonly loads: readonly ModelLoad[];
 }
 
 export type { GenerationRequest };

@@ -8,6 +8,9 @@ export function loadOnDemand(inference: Inference): Inference {
     get activeRequests() {
       return inference.activeRequests;
     },
+    get loads() {
+      return inference.loads;
+    },
     generate: (request, signal) => inference.generate({ residency: {}, ...request }, signal),
     embed: (request, signal) => inference.embed({ residency: {}, ...request }, signal),
     rerank: (request, signal) => inference.rerank({ residency: {}, ...request }, signal),

@@ -38,6 +38,7 @@ export class RequestAccounting {
       this.#metrics.requestFinished(endpoint, (this.#now() - startedAt) / 1000);
     };
     const follower = first ? first.further() : this.#follow();
+    follower.note({ endpoint });
     return new RequestAccount(this.#metrics, this.#now, follower, onEnd);
   }
 }
@@ -72,14 +73,16 @@ export class RequestAccount implements Disposable {
   /** It has its model. */
   answeredBy(alias: string): void {
     this.#model = alias;
-    this.follower.note({ model: alias });
+    this.follower.note({ model: alias, loadedMs: this.elapsedMs });
   }
 
   /** Waits for a slot. */
   async waitFor<Permit>(permit: Promise<Permit>): Promise<Permit> {
     this.#metrics.requestsWaiting(1);
     try {
-      return await permit;
+      const held = await permit;
+      this.follower.note({ admittedMs: this.elapsedMs });
+      return held;
     } finally {
       this.#metrics.requestsWaiting(-1);
     }
@@ -112,7 +115,12 @@ export class RequestAccount implements Disposable {
     // Not each token has a piece of text.
     const further = Math.max(0, completionTokens - this.#tokens);
     this.#metrics.tokensGenerated(this.#model, further, tokensPerSecond);
-    this.follower.note({ promptTokens, cachedTokens, completionTokens, tokensPerSecond });
+    this.#metrics.cachedTokens(cachedTokens);
+    // The first token comes with the prompt.
+    if (completionTokens > 1)
+      this.#metrics.tokenInterval(done.timings.completionMs / 1000 / (completionTokens - 1));
+    const finishReason = done.reason;
+    this.follower.note({ promptTokens, cachedTokens, completionTokens, tokensPerSecond, finishReason });
     this.#over();
     return { ...done, totalMs, tokensPerSecond };
   }

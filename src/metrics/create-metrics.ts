@@ -11,6 +11,10 @@ const DURATION_BUCKETS = [0.1, 0.5, 1, 5];
 const FIRST_TOKEN_BUCKETS = [
   0.01, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 7.5, 10, 15, 20, 30, 45, 60, 120, 300,
 ];
+/** From a small model on a GPU to a large one that reads its weights from a disk. */
+const INTERVAL_BUCKETS = [
+  0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2, 5, 10, 30, 60,
+];
 const ENDPOINTS: readonly Endpoint[] = ["chat", "generate", "embeddings"];
 
 /** Writes bounds as 1.0 instead of 1, like Prometheus 3. */
@@ -30,9 +34,21 @@ export interface LoadedModelGauges {
   readonly gpuMemoryBytes: number;
 }
 
+/** What the engine of a loaded model has to do. */
+export interface ModelLoadGauges {
+  readonly model: string;
+  readonly running: number;
+  readonly waiting: number;
+  readonly contextTokens: number;
+  /** From 0 to 1. */
+  readonly contextUsage: number;
+}
+
 /** Values that are read at each scrape instead of being counted. */
 export interface ScrapedGauges {
   readonly models: readonly LoadedModelGauges[];
+  /** Of the models that have been asked for something. */
+  readonly loads: readonly ModelLoadGauges[];
   readonly memoryUsedBytes: number;
   /** Resident bytes of the daemon's own process. */
   readonly daemonMemoryBytes: number;
@@ -82,12 +98,30 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
   });
   const requestsActive = gauge("service_requests_active", "Requests running or waiting for a slot.");
   const requestsWaiting = gauge("service_requests_waiting", "Requests waiting for a slot.");
+  const requestsRunning = gauge("service_requests_running", "Requests that have a slot.");
+  const cacheUsage = gauge(
+    "service_kv_cache_usage_ratio",
+    "Part of the KV caches, from 0 to 1, that running requests hold.",
+  );
   const tokensGenerated = counter("service_tokens_generated_total", "Tokens generated.");
   const tokensPerSecond = modelGauge("service_tokens_per_second", "Speed of the model's last generation.");
   const promptTokens = counter("service_prompt_tokens_total", "Prompt tokens processed.");
+  const cachedTokens = counter("service_cached_prompt_tokens_total", "Prompt tokens found in the KV cache.");
   const parameters = modelGauge("service_model_parameters", "Weights of a loaded model.");
   const contextSize = modelGauge("service_model_context_size", "Context of a loaded model in tokens.");
   const gpuLayers = modelGauge("service_model_gpu_layers", "Layers of a loaded model on the GPU.");
+  const modelRunning = modelGauge(
+    "service_model_requests_running",
+    "Requests that have a slot of the model.",
+  );
+  const modelWaiting = modelGauge(
+    "service_model_requests_waiting",
+    "Requests waiting for a slot of the model.",
+  );
+  const modelCacheUsage = modelGauge(
+    "service_model_kv_cache_usage_ratio",
+    "Part of the model's KV cache, from 0 to 1, that running requests hold.",
+  );
   const modelMemory = modelGauge("service_model_memory_bytes", "Resident memory of a loaded model's engine.");
   const modelGpuMemory = modelGauge(
     "service_model_gpu_memory_bytes",
@@ -105,6 +139,12 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     name: "service_time_to_first_token_seconds",
     help: "Seconds from the arrival of a request to the first token of its answer.",
     buckets: FIRST_TOKEN_BUCKETS,
+    registers,
+  });
+  const tokenInterval = new Histogram({
+    name: "service_time_per_output_token_seconds",
+    help: "Mean seconds between the tokens of an answer, after the first one.",
+    buckets: INTERVAL_BUCKETS,
     registers,
   });
   const engineRestarts = counter("service_engine_restarts_total", "Engines started again after a crash.");
@@ -134,7 +174,17 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
   // Tokens are only added up one by one: the registry would take longer.
   let reportedTokens = 0;
 
-  const perModel = [tokensPerSecond, parameters, contextSize, gpuLayers, modelMemory, modelGpuMemory];
+  const perModel = [
+    tokensPerSecond,
+    parameters,
+    contextSize,
+    gpuLayers,
+    modelMemory,
+    modelGpuMemory,
+    modelRunning,
+    modelWaiting,
+    modelCacheUsage,
+  ];
   const refresh = async (): Promise<void> => {
     const scraped = await options.scrape();
     const now = options.uptimeSecs();
@@ -152,8 +202,15 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     for (const each of perModel) each.reset();
     const loaded = new Set(scraped.models.map(({ model }) => model));
     for (const model of speeds.keys()) if (!loaded.has(model)) speeds.delete(model);
+    const loads = new Map(scraped.loads.map((load) => [load.model, load]));
+    requestsRunning.set(scraped.loads.reduce((sum, { running }) => sum + running, 0));
+    cacheUsage.set(totalUsage(scraped.loads));
     for (const each of scraped.models) {
       const { model } = each;
+      const load = loads.get(model);
+      modelRunning.set({ model }, load?.running ?? 0);
+      modelWaiting.set({ model }, load?.waiting ?? 0);
+      modelCacheUsage.set({ model }, load?.contextUsage ?? 0);
       parameters.set({ model }, each.parameters);
       contextSize.set({ model }, each.contextSize);
       gpuLayers.set({ model }, each.gpuLayers);
@@ -188,6 +245,12 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
       // A generation that took no time has no speed; Prometheus would accept NaN or Infinity.
       if (Number.isFinite(rate)) speeds.set(model, rate);
     },
+    tokenInterval(seconds) {
+      tokenInterval.observe(seconds);
+    },
+    cachedTokens(tokens) {
+      cachedTokens.inc(tokens);
+    },
     promptTokens(tokens) {
       promptTokens.inc(tokens);
     },
@@ -208,4 +271,11 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
       return withDecimals(await registry.metrics());
     },
   };
+}
+
+/** Of all KV caches together. */
+function totalUsage(loads: readonly ModelLoadGauges[]): number {
+  const tokens = loads.reduce((sum, { contextTokens }) => sum + contextTokens, 0);
+  const held = loads.reduce((sum, { contextTokens, contextUsage }) => sum + contextTokens * contextUsage, 0);
+  return tokens > 0 ? held / tokens : 0;
 }

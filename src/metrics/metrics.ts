@@ -14,6 +14,10 @@ export interface Metrics {
   tokensGenerated(model: string, tokens: number, tokensPerSecond: number): void;
   /** `seconds` from the arrival of a request to the first token of its answer. */
   firstToken(seconds: number): void;
+  /** Mean `seconds` between the tokens of an answer that is over. */
+  tokenInterval(seconds: number): void;
+  /** So many tokens of a prompt were found in the KV cache. */
+  cachedTokens(tokens: number): void;
   /** So many more tokens of a prompt have been computed. */
   promptTokens(tokens: number): void;
   /** Sums for the status routes. */

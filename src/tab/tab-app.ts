@@ -74,6 +74,8 @@ class NoMetrics implements Metrics {
   tokenGenerated(): void {}
   tokensGenerated(): void {}
   firstToken(): void {}
+  tokenInterval(): void {}
+  cachedTokens(): void {}
   promptTokens(): void {}
   async render(): Promise<string> {
     return "";

@@ -7,7 +7,9 @@ export class FakeMetrics implements Metrics {
   waiting = 0;
   generated = 0;
   prompted = 0;
+  cached = 0;
   readonly firstTokens: number[] = [];
+  readonly intervals: number[] = [];
 
   get totals(): Metrics["totals"] {
     return {
@@ -39,6 +41,14 @@ export class FakeMetrics implements Metrics {
 
   tokensGenerated(_model: string, tokens: number): void {
     this.generated += tokens;
+  }
+
+  tokenInterval(seconds: number): void {
+    this.intervals.push(seconds);
+  }
+
+  cachedTokens(tokens: number): void {
+    this.cached += tokens;
   }
 
   promptTokens(tokens: number): void {

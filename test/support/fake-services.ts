@@ -16,6 +16,7 @@ import { FakeModels } from "./fake-models.ts";
 
 const idleInference: Inference = {
   activeRequests: 0,
+  loads: [],
   generate: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
   embed: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
   rerank: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
@@ -34,6 +35,8 @@ const idleMetrics: Metrics = {
   tokenGenerated: () => undefined,
   tokensGenerated: () => undefined,
   firstToken: () => undefined,
+  tokenInterval: () => undefined,
+  cachedTokens: () => undefined,
   promptTokens: () => undefined,
   render: async () => "# HELP service_info The daemon.\n",
 };

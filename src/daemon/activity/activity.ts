@@ -1,11 +1,16 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { ActivityReport, LogLevel } from "../../dialects/management/activity-schemas.ts";
 import type { ServiceEvents } from "../../events/service-events.ts";
-import { type FollowRequest, REQUEST_LINE } from "../../http/middleware/request-log.ts";
-import type { FollowWork, WorkFollower } from "../../inference/follow-work.ts";
+import {
+  type FollowRequest,
+  REQUEST_LINE,
+  type RequestEnd,
+  type RequestHead,
+} from "../../http/middleware/request-log.ts";
+import type { FollowWork, WorkFigures, WorkFollower } from "../../inference/follow-work.ts";
 import { BoundedRing } from "./bounded-ring.ts";
 import { PastLogs } from "./past-logs.ts";
-import { FollowedRequest, PastRequests } from "./past-requests.ts";
+import { FollowedRequest, loggedFigures, PastRequests } from "./past-requests.ts";
 
 /** Loads and unloads of days; messages of failures are sentences. */
 const EVENTS = { maxCount: 200, maxBytes: 128 * 1024 };
@@ -20,6 +25,18 @@ const SOCKET = { method: "WS", path: "/ws/chat" };
 /** The status of the WebSocket that they came by. */
 const SOCKET_STATUS = 101;
 
+/** A request that is over, for those who tell others of it. */
+export interface EndedRequest {
+  readonly head: RequestHead;
+  readonly startedAt: Date;
+  readonly work: WorkFigures;
+  readonly end: RequestEnd;
+  /** A chat over a WebSocket, of which the HTTP side does not know the end. */
+  readonly isSocketChat: boolean;
+  /** What the log's line says of its work. */
+  readonly logged: Readonly<Record<string, unknown>>;
+}
+
 /**
  * What has happened of late, in memory of a fixed size. What the layers below report of their work is added to the request
  * in whose asynchronous context they do it, so that neither dialects nor the HTTP kit need to know of it.
@@ -29,13 +46,14 @@ export class Activity {
   readonly #requests = new PastRequests();
   readonly #events = new BoundedRing<ActivityReport["events"][number]>(EVENTS);
   readonly #logs = new PastLogs();
+  readonly #listeners: ((ended: EndedRequest) => void)[] = [];
   #number = Date.now() * NUMBERS_PER_MS;
 
   /** For the HTTP side. */
   readonly followRequest: FollowRequest = async (head, next) => {
     const request = new FollowedRequest(head);
     await this.#current.run(request, next);
-    return (end) => this.#requests.add(this.#next(), request, end);
+    return (end) => this.#ended(request, head, end, false);
   };
 
   /** For the inference. */
@@ -43,6 +61,11 @@ export class Activity {
     const request = this.#current.getStore();
     return request ? followerOf(request, () => undefined) : this.#socketChat();
   };
+
+  /** Tells a listener of each request that is over. */
+  onRequestEnd(listener: (ended: EndedRequest) => void): void {
+    this.#listeners.push(listener);
+  }
 
   /** Remembers events from now on. */
   subscribe(events: ServiceEvents): void {
@@ -74,11 +97,25 @@ export class Activity {
 
   #socketChat(): WorkFollower {
     const startedAt = performance.now();
-    const request = new FollowedRequest({ id: crypto.randomUUID(), ...SOCKET });
+    const head = { id: crypto.randomUUID(), ...SOCKET };
+    const request = new FollowedRequest(head);
     return followerOf(request, () => {
       const ms = Math.round(performance.now() - startedAt);
-      this.#requests.add(this.#next(), request, { status: SOCKET_STATUS, ms, isAborted: false });
+      this.#ended(request, head, { status: SOCKET_STATUS, ms, isAborted: false }, true);
     });
+  }
+
+  #ended(
+    request: FollowedRequest,
+    head: RequestHead,
+    end: RequestEnd,
+    isSocketChat: boolean,
+  ): Readonly<Record<string, unknown>> {
+    this.#requests.add(this.#next(), request, end);
+    const logged = loggedFigures(request);
+    const ended = { head, startedAt: request.time, work: request.work, end, isSocketChat, logged };
+    for (const listener of this.#listeners) listener(ended);
+    return logged;
   }
 }
 

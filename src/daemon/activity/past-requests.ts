@@ -19,12 +19,12 @@ const RECORD_BYTES = 500;
 
 /** A request under way, or one that is over; what is known of it is added up here, in a record of a fixed size. */
 export class FollowedRequest {
-  readonly head: RequestHead;
+  readonly head: Pick<RequestHead, "id" | "method" | "path">;
   readonly time = new Date();
   #work: WorkFigures | undefined;
 
-  constructor(head: RequestHead) {
-    this.head = { ...head, path: head.path.slice(0, MAX_PATH) };
+  constructor({ id, method, path }: RequestHead) {
+    this.head = { id, method, path: path.slice(0, MAX_PATH) };
   }
 
   /** Whether a model had to do with it. */
@@ -49,6 +49,18 @@ export class FollowedRequest {
       }),
     };
   }
+}
+
+/** What the log's line of a request says of its work; empty where no model had to do with it. */
+export function loggedFigures({ work }: FollowedRequest): Readonly<Record<string, unknown>> {
+  return {
+    ...(work.model !== undefined && { model: work.model }),
+    ...(work.promptTokens !== undefined && { prompt_tokens: work.promptTokens }),
+    ...(work.cachedTokens !== undefined && { cached_tokens: work.cachedTokens }),
+    ...(work.completionTokens !== undefined && { completion_tokens: work.completionTokens }),
+    ...(work.firstTokenMs !== undefined && { first_token_ms: Math.round(work.firstTokenMs) }),
+    ...(work.failure !== undefined && { error: work.failure }),
+  };
 }
 
 interface Ended {

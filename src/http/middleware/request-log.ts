@@ -10,6 +10,9 @@ export interface RequestHead {
   readonly method: string;
   /** Without the query. */
   readonly path: string;
+  /** The headers of W3C Trace Context: the trace that it belongs to. */
+  readonly traceParent?: string | undefined;
+  readonly traceState?: string | undefined;
 }
 
 export interface RequestEnd {
@@ -21,16 +24,17 @@ export interface RequestEnd {
 
 /**
  * Follows each request, for somebody who knows more than this kit of what requests do: must call `next`, in which all that
- * happens belongs to the request. Resolves to a function that is called when the answer has been sent.
+ * happens belongs to the request. Resolves to a function that is called when the answer has been sent; what it returns is
+ * part of the line in the log.
  */
 export type FollowRequest = (
   head: RequestHead,
   next: () => Promise<void>,
-) => Promise<(end: RequestEnd) => void>;
+) => Promise<(end: RequestEnd) => Readonly<Record<string, unknown>>>;
 
 const FOLLOW_NOTHING: FollowRequest = async (_head, next) => {
   await next();
-  return () => undefined;
+  return () => ({});
 };
 
 /**
@@ -41,13 +45,16 @@ export function requestLog(follow: FollowRequest = FOLLOW_NOTHING): MiddlewareHa
   return async (context, next) => {
     const startedAt = performance.now();
     const { method, path } = context.req;
-    const onEnd = await follow({ id: context.get("requestId"), method, path }, next);
+    const traceParent = context.req.header("traceparent");
+    const traceState = context.req.header("tracestate");
+    const head = { id: context.get("requestId"), method, path, traceParent, traceState };
+    const onEnd = await follow(head, next);
     const { status } = context.res;
     const log = (isAborted: boolean): void => {
       const ms = Math.round(performance.now() - startedAt);
-      const line = { method, path, status, ms, ...(isAborted && { aborted: true }) };
+      const figures = onEnd({ status, ms, isAborted });
+      const line = { method, path, status, ms, ...(isAborted && { aborted: true }), ...figures };
       context.get("logger").info(line, REQUEST_LINE);
-      onEnd({ status, ms, isAborted });
     };
     const outgoing = context.env?.outgoing;
     if (outgoing) outgoing.once("close", () => log(!outgoing.writableFinished));

@@ -20,6 +20,7 @@ const ROOMS = [
   "config",
   "events",
   "metrics",
+  "tracing",
   "files",
   "json",
   "async",

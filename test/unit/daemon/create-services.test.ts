@@ -26,7 +26,7 @@ async function compose(config: ConfigInput = {}) {
       shutdown: () => undefined,
     },
   );
-  await services.models.close();
+  await services.close();
   return { services, warnings: logged.filter(({ level }) => level >= WARN).map(({ msg }) => msg) };
 }
 

@@ -39,11 +39,19 @@ async function start(config: ConfigInput = {}, models = new FakeModels(), chosen
     ...rest,
   });
   const compose: typeof createServices = async (_config, { draining, shutdown }) =>
-    fakeServices({
-      models,
-      draining,
-      overrides: { config: parsed, shutdown, life: { state: "starting" }, endpoints: { http: "", ipc: "" } },
-    });
+    Object.assign(
+      fakeServices({
+        models,
+        draining,
+        overrides: {
+          config: parsed,
+          shutdown,
+          life: { state: "starting" },
+          endpoints: { http: "", ipc: "" },
+        },
+      }),
+      { close: () => models.close() },
+    );
   const options = { logger: pino({ level: "silent" }), chosen: new Set(chosen) };
   const daemon = await startDaemon(parsed, options, compose);
   daemons.push(daemon);

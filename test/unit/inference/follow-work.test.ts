@@ -50,7 +50,11 @@ test("a generation tells its model, its tokens, its first token and its speed, a
   expect(told).toEqual([
     {
       figures: {
+        endpoint: "generate",
         model: "fake",
+        loadedMs: expect.any(Number),
+        admittedMs: expect.any(Number),
+        finishReason: "stop",
         promptTokens: 7,
         cachedTokens: expect.any(Number),
         completionTokens: 3,
@@ -62,8 +66,10 @@ test("a generation tells its model, its tokens, its first token and its speed, a
       isFurther: false,
     },
   ]);
-  expect(told[0]!.notes).toBeLessThan(6);
+  expect(told[0]!.notes).toBeLessThan(8);
   expect(metrics.firstTokens).toEqual([told[0]!.figures.firstTokenMs! / 1000]);
+  expect(metrics.intervals).toHaveLength(1);
+  expect(metrics.cached).toBe(told[0]!.figures.cachedTokens);
 });
 
 test("a generation that fails tells the code of its error, before and after its first event", async () => {
@@ -92,8 +98,18 @@ test("a client that leaves is told apart from a failure, and a reader who has en
   };
   await countTokens(inference, REQUEST, never);
   expect(told).toEqual([
-    { figures: { model: "fake", isAborted: true }, ends: 1, notes: 2, isFurther: false },
-    { figures: { model: "fake", promptTokens: 5 }, ends: 1, notes: 2, isFurther: false },
+    {
+      figures: expect.objectContaining({ model: "fake", isAborted: true }),
+      ends: 1,
+      notes: 4,
+      isFurther: false,
+    },
+    {
+      figures: expect.objectContaining({ model: "fake", promptTokens: 5 }),
+      ends: 1,
+      notes: 4,
+      isFurther: false,
+    },
   ]);
 });
 

@@ -18,7 +18,7 @@ function make(overrides: Partial<MetricsOptions> = {}) {
   return createMetrics({
     version: "1.2.3",
     uptimeSecs: () => 7,
-    scrape: async () => ({ models: [mini], memoryUsedBytes: 1000, daemonMemoryBytes: 300 }),
+    scrape: async () => ({ models: [mini], loads: [], memoryUsedBytes: 1000, daemonMemoryBytes: 300 }),
     ...overrides,
   });
 }
@@ -39,6 +39,13 @@ describe("the Prometheus registry", () => {
     ["service_memory_used_bytes", "gauge"],
     ["service_request_duration_seconds", "histogram"],
     ["service_time_to_first_token_seconds", "histogram"],
+    ["service_time_per_output_token_seconds", "histogram"],
+    ["service_cached_prompt_tokens_total", "counter"],
+    ["service_requests_running", "gauge"],
+    ["service_kv_cache_usage_ratio", "gauge"],
+    ["service_model_requests_running", "gauge"],
+    ["service_model_requests_waiting", "gauge"],
+    ["service_model_kv_cache_usage_ratio", "gauge"],
     ["service_daemon_memory_bytes", "gauge"],
     ["service_model_memory_bytes", "gauge"],
     ["service_model_gpu_memory_bytes", "gauge"],
@@ -119,9 +126,39 @@ describe("the Prometheus registry", () => {
     expect(text).toContain('service_model_gpu_memory_bytes{model="mini"} 30\n');
   });
 
+  test("tells what each model has to do, and all of them together", async () => {
+    const loads = [
+      { model: "mini", running: 2, waiting: 3, contextTokens: 100, contextUsage: 0.5 },
+      { model: "other", running: 1, waiting: 0, contextTokens: 300, contextUsage: 0.1 },
+    ];
+    const models = [mini, { ...mini, model: "other" }, { ...mini, model: "idle" }];
+    const scrape = async () => ({ models, loads, memoryUsedBytes: 1, daemonMemoryBytes: 1 });
+    const text = await make({ scrape }).render();
+    expect(text).toContain("service_requests_running 3\n");
+    expect(text).toContain("service_kv_cache_usage_ratio 0.2\n");
+    expect(text).toContain('service_model_requests_running{model="mini"} 2\n');
+    expect(text).toContain('service_model_requests_waiting{model="mini"} 3\n');
+    expect(text).toContain('service_model_kv_cache_usage_ratio{model="other"} 0.1\n');
+    expect(text).toContain('service_model_requests_running{model="idle"} 0\n');
+  });
+
+  test("tells the time for each token, up to minutes, and the tokens found in the KV cache", async () => {
+    const metrics = make();
+    metrics.tokenInterval(0.04);
+    metrics.tokenInterval(59);
+    metrics.cachedTokens(0);
+    metrics.cachedTokens(12);
+    const text = await metrics.render();
+    expect(text).toContain('service_time_per_output_token_seconds_bucket{le="0.05"} 1\n');
+    expect(text).toContain('service_time_per_output_token_seconds_bucket{le="60.0"} 2\n');
+    expect(text).toContain("service_cached_prompt_tokens_total 12\n");
+  });
+
   test("shows the gauges of a model only while it is loaded", async () => {
     let models = [mini];
-    const metrics = make({ scrape: async () => ({ models, memoryUsedBytes: 1, daemonMemoryBytes: 1 }) });
+    const metrics = make({
+      scrape: async () => ({ models, loads: [], memoryUsedBytes: 1, daemonMemoryBytes: 1 }),
+    });
     metrics.tokensGenerated("mini", 5, 42.5);
     const loaded = await metrics.render();
     expect(loaded).toContain('service_tokens_per_second{model="mini"} 42.5\n');
@@ -137,7 +174,12 @@ describe("the Prometheus registry", () => {
   test("lets no model name break out of its label", async () => {
     const model = 'a"} 1\nservice_fake{x="\\';
     const text = await make({
-      scrape: async () => ({ models: [{ ...mini, model }], memoryUsedBytes: 1, daemonMemoryBytes: 1 }),
+      scrape: async () => ({
+        models: [{ ...mini, model }],
+        loads: [],
+        memoryUsedBytes: 1,
+        daemonMemoryBytes: 1,
+      }),
     }).render();
     expect(text).toContain('service_model_parameters{model="a\\"} 1\\nservice_fake{x=\\"\\\\"} 12\n');
     expect(text).not.toMatch(/^service_fake/m);
@@ -172,7 +214,7 @@ describe("the Prometheus registry", () => {
 
     const gpu = { name: "Big Card", vendor: "acme", backend: "vulkan" };
     const metrics = make({
-      scrape: async () => ({ models: [], memoryUsedBytes: 0, daemonMemoryBytes: 0, gpu }),
+      scrape: async () => ({ models: [], loads: [], memoryUsedBytes: 0, daemonMemoryBytes: 0, gpu }),
     });
     metrics.gpuLost();
     metrics.gpuLost();

@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
-import { Activity } from "../../../../src/daemon/activity/activity.ts";
+import { Activity, type EndedRequest } from "../../../../src/daemon/activity/activity.ts";
 import { createLogger } from "../../../../src/daemon/create-logger.ts";
 import { ServiceEvents } from "../../../../src/events/service-events.ts";
 import { Writable } from "node:stream";
@@ -56,6 +56,22 @@ describe("requests", () => {
       first_token_ms: 3,
       tokens_per_second: 50,
     });
+  });
+
+  test("are told, when they are over, with what the log says of them", async () => {
+    const activity = new Activity();
+    const ended: EndedRequest[] = [];
+    activity.onRequestEnd((each) => ended.push(each));
+    const traceParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const onEnd = await activity.followRequest({ ...head, traceParent }, async () => generate(activity));
+    const logged = { model: "mini", prompt_tokens: 5, completion_tokens: 7, first_token_ms: 3 };
+    expect(onEnd(end)).toEqual(logged);
+    generate(activity);
+    expect(ended).toMatchObject([
+      { head: { ...head, traceParent }, end, logged, isSocketChat: false },
+      { head: { method: "WS", path: "/ws/chat" }, end: { status: 101 }, logged, isSocketChat: true },
+    ]);
+    expect(JSON.stringify(activity.report(everything))).not.toContain(traceParent);
   });
 
   test("that only look do not push out those that change something or fail", async () => {

@@ -1,0 +1,33 @@
+import type { Logger } from "pino";
+import type { Traces } from "../tracing/open-traces.ts";
+
+/** Either says where a receiver is. */
+const ENDPOINT_VARIABLES = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+
+/**
+ * Starts to send traces if the configuration or OpenTelemetry's own variables name a receiver; else its packages are not even
+ * loaded.
+ */
+export async function startTraces(
+  endpoint: string | undefined,
+  version: string,
+  logger: Logger,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<Traces | undefined> {
+  if (endpoint === undefined && !isAskedFor(env)) return undefined;
+  const { openTraces } = await import("../tracing/open-traces.ts");
+  return openTraces({
+    endpoint,
+    version,
+    onProblem: (problem) =>
+      logger.warn(
+        `Traces cannot be sent (${problem}). Check tracing.otlp_endpoint or OTEL_EXPORTER_OTLP_ENDPOINT; spans are dropped meanwhile.`,
+      ),
+  });
+}
+
+function isAskedFor(env: NodeJS.ProcessEnv): boolean {
+  if (env["OTEL_SDK_DISABLED"]?.toLowerCase() === "true" || env["OTEL_TRACES_EXPORTER"] === "none")
+    return false;
+  return ENDPOINT_VARIABLES.some((name) => env[name]);
+}
