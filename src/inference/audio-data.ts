@@ -7,6 +7,8 @@ import { decodeDataUrl } from "./data-url.ts";
  * decoded; no model here has a context for more.
  */
 const MOST_SECONDS = 3600;
+/** llama.cpp ends the engine over a recording of one sample, also where resampling leaves no more; nobody hears less than this. */
+const LEAST_SECONDS = 0.01;
 
 /**
  * Decodes a recording from base64 or a data: URL.
@@ -29,6 +31,7 @@ export function decodeAudio(text: string, param: string): Uint8Array<ArrayBuffer
 export function checkAudio(bytes: Uint8Array<ArrayBuffer>, param: string): Uint8Array<ArrayBuffer> {
   try {
     const { data, seconds } = readAudio(bytes, MOST_SECONDS);
+    if (seconds < LEAST_SECONDS) throw new InvalidAudio("it is shorter than 10 milliseconds");
     if (seconds <= MOST_SECONDS) return data;
     throw new InvalidAudio(`it has more than ${MOST_SECONDS / 60} minutes; send it in parts`);
   } catch (error) {

@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Engine } from "../../src/engine/engine.ts";
+import { checkAudio } from "../../src/inference/audio-data.ts";
 import type { ContentPart } from "../../src/engine/protocol/generation.ts";
 import {
   chatRequest,
@@ -13,7 +14,8 @@ import {
   writeModel,
 } from "../support/engine-fixture.ts";
 import { generated } from "../support/generated.ts";
-import { tinyAudioProjector, tinyWav } from "../support/tiny-audio.ts";
+import { tinyAudioProjector, tinyFlac, tinyMp3, tinyWav } from "../support/tiny-audio.ts";
+import { tinyPng } from "../support/tiny-png.ts";
 import { CHATML_TEMPLATE, CHATML_WORDS, tinyLlama } from "../support/tiny-models.ts";
 
 const folder = temporaryFolder();
@@ -46,13 +48,31 @@ describe("a model with an audio projector", () => {
   test("hears recordings before, behind and between texts", async () => {
     expect(engine.info).toMatchObject({ hasAudioInput: true, hasImageInput: false });
     const without = await promptTokens([text]);
-    for (const parts of [
-      [audio, text],
-      [text, audio],
-      [text, audio, text, audio],
-    ]) {
-      const recordings = parts.filter((part) => part === audio).length;
-      expect(await promptTokens(parts)).toBeGreaterThanOrEqual(without + recordings * CHUNK_TOKENS);
-    }
+    const around = await promptTokens([text, audio, text, audio]);
+    expect(around).toBeGreaterThanOrEqual(without + 2 * CHUNK_TOKENS);
+    expect(around).toBeLessThan(without + 3 * CHUNK_TOKENS);
+  });
+
+  test.each([
+    ["MP3", tinyMp3(4)],
+    ["FLAC", tinyFlac(2)],
+    ["a short WAV file", tinyWav(0.01)],
+  ])("hears %s", async (_, data) => {
+    const tokens = await promptTokens([{ type: "audio", data: checkAudio(data, "file") }, text]);
+    expect(tokens).toBeGreaterThan(CHUNK_TOKENS);
+  });
+
+  test("survives a damaged recording", async () => {
+    const damaged = tinyFlac(2).fill(0x55, 60);
+    await promptTokens([{ type: "audio", data: damaged }, text]).catch((error: unknown) =>
+      expect(error).toMatchObject({ code: "invalid_parameter" }),
+    );
+    expect(await promptTokens([text])).toBeLessThan(CHUNK_TOKENS);
+  });
+
+  test("says that it cannot see", async () => {
+    await expect(promptTokens([{ type: "image", data: tinyPng(8, 8) }, text])).rejects.toMatchObject({
+      code: "unsupported_feature",
+    });
   });
 });

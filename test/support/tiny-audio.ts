@@ -81,3 +81,52 @@ export function tinyWav(seconds: number, rate = 16_000, channels = 1): Uint8Arra
   }
   return bytes;
 }
+
+/** A frame of MPEG 1 layer III, 128 kbit/s and 44,100 Hz, whose side information is all zero: silence. */
+const MP3_HEADER = [0xff, 0xfb, 0x90, 0xc0];
+const MP3_FRAME_BYTES = 417;
+export const MP3_FRAME_SECONDS = 1152 / 44_100;
+
+/** Silence as an MP3 file. */
+export function tinyMp3(frames: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(frames * MP3_FRAME_BYTES);
+  for (let frame = 0; frame < frames; frame += 1) bytes.set(MP3_HEADER, frame * MP3_FRAME_BYTES);
+  return bytes;
+}
+
+const FLAC_BLOCK = 4096;
+
+/**
+ * Silence of 16 bits and 16,000 Hz as a FLAC file of constant subframes (RFC 9639).
+ * @param claimed samples that the file says it has
+ */
+export function tinyFlac(frames: number, claimed = frames * FLAC_BLOCK): Uint8Array<ArrayBuffer> {
+  const info = new Uint8Array(34);
+  const view = new DataView(info.buffer);
+  view.setUint16(0, FLAC_BLOCK);
+  view.setUint16(2, FLAC_BLOCK);
+  // Rate in 20 bits, channels less one in 3, bits less one in 5, samples in 36.
+  view.setUint32(10, (16_000 << 12) | (0 << 9) | (15 << 4) | Math.floor(claimed / 2 ** 32));
+  view.setUint32(14, claimed % 2 ** 32);
+  const parts = [..."fLaC"].map((character) => character.charCodeAt(0));
+  parts.push(0x80, 0, 0, info.length, ...info);
+  for (let frame = 0; frame < frames; frame += 1) {
+    // Fixed blocks of 4096 samples, 16 kHz, mono, 16 bits, and the number of the frame.
+    const head = [0xff, 0xf8, 0xc5, 0x08, frame];
+    const body = [...head, crc(head, 8, 0x07), 0x00, 0, 0];
+    const sum = crc(body, 16, 0x8005);
+    parts.push(...body, sum >>> 8, sum & 255);
+  }
+  return Uint8Array.from(parts);
+}
+
+function crc(bytes: readonly number[], bits: number, polynomial: number): number {
+  const top = 1 << (bits - 1);
+  let sum = 0;
+  for (const byte of bytes) {
+    sum ^= byte << (bits - 8);
+    for (let bit = 0; bit < 8; bit += 1) sum = sum & top ? (sum << 1) ^ polynomial : sum << 1;
+    sum &= 2 ** bits - 1;
+  }
+  return sum;
+}
