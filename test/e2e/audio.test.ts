@@ -40,6 +40,10 @@ function post(path: string, body: object): Promise<Response> {
   });
 }
 
+function wav(): Promise<File> {
+  return toFile(tinyWav(0.2), "speech.wav");
+}
+
 function openaiChat(name: string): Promise<OpenAI.Chat.ChatCompletion> {
   const audio = { type: "input_audio" as const, input_audio: { data: base64, format: "wav" as const } };
   return openai.chat.completions.create({
@@ -78,8 +82,6 @@ describe("a model with an audio projector hears recordings", () => {
 });
 
 describe("transcriptions", () => {
-  const wav = (): Promise<File> => toFile(tinyWav(0.2), "speech.wav");
-
   test("are texts with their tokens", async () => {
     const answer = await openai.audio.transcriptions.create({ model, file: await wav(), language: "en" });
     expect(answer).toMatchObject({ text: expect.any(String), usage: { type: "tokens" } });
@@ -87,13 +89,13 @@ describe("transcriptions", () => {
 
   test("come in pieces", async () => {
     const events = await openai.audio.transcriptions.create({ model, file: await wav(), stream: true });
-    let text = "";
+    let pieces = "";
     let done: string | undefined;
     for await (const event of events) {
-      if (event.type === "transcript.text.delta") text += event.delta;
+      if (event.type === "transcript.text.delta") pieces += event.delta;
       if (event.type === "transcript.text.done") done = event.text;
     }
-    expect(done).toBe(text);
+    expect(done).toBe(pieces);
   });
 
   test.each([

@@ -64,8 +64,12 @@ describe("a model with an audio projector", () => {
 
   test("survives a damaged recording", async () => {
     const damaged = tinyFlac(2).fill(0x55, 60);
-    await promptTokens([{ type: "audio", data: damaged }, text]).catch((error: unknown) =>
-      expect(error).toMatchObject({ code: "invalid_parameter" }),
+    // What can be decoded of it is silence, or else the request is refused.
+    const outcome = await promptTokens([{ type: "audio", data: damaged }, text]).catch(
+      (error: unknown) => error,
+    );
+    expect([expect.any(Number), expect.objectContaining({ code: "invalid_parameter" })]).toContainEqual(
+      outcome,
     );
     expect(await promptTokens([text])).toBeLessThan(CHUNK_TOKENS);
   });

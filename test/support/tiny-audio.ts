@@ -108,7 +108,7 @@ export function tinyFlac(frames: number, claimed = frames * FLAC_BLOCK): Uint8Ar
   // Rate in 20 bits, channels less one in 3, bits less one in 5, samples in 36.
   view.setUint32(10, (16_000 << 12) | (0 << 9) | (15 << 4) | Math.floor(claimed / 2 ** 32));
   view.setUint32(14, claimed % 2 ** 32);
-  const parts = [..."fLaC"].map((character) => character.charCodeAt(0));
+  const parts = [...new TextEncoder().encode("fLaC")];
   parts.push(0x80, 0, 0, info.length, ...info);
   for (let frame = 0; frame < frames; frame += 1) {
     // Fixed blocks of 4096 samples, 16 kHz, mono, 16 bits, and the number of the frame.

@@ -64,12 +64,14 @@ export async function warmUp(
 
 /** A sample of each kind of media that the model takes. */
 function mediaOf({ info }: EngineCore): MediaPart[] {
-  const data = (base64: string): Uint8Array<ArrayBuffer> =>
-    Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
   return [
-    ...(info.hasImageInput ? [{ type: "image", data: data(IMAGE) } as const] : []),
-    ...(info.hasAudioInput ? [{ type: "audio", data: data(SOUND) } as const] : []),
+    ...(info.hasImageInput ? [{ type: "image", data: bytesOf(IMAGE) } as const] : []),
+    ...(info.hasAudioInput ? [{ type: "audio", data: bytesOf(SOUND) } as const] : []),
   ];
+}
+
+function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 }
 
 /** Processes an image or a recording: the projector has its own shaders. */

@@ -16,8 +16,12 @@ function changed(file: Uint8Array<ArrayBuffer>, change: (view: DataView) => void
   return copy;
 }
 
-function joined(...parts: readonly (Uint8Array | string)[]): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(Buffer.concat(parts.map((part) => Buffer.from(part as Uint8Array))));
+function joined(...parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(Buffer.concat(parts));
+}
+
+function base64(file: Uint8Array): string {
+  return Buffer.from(file).toString("base64");
 }
 
 function chunk(name: string, bytes: number): Uint8Array {
@@ -90,7 +94,7 @@ describe("a FLAC file", () => {
 describe("an MP3 file", () => {
   test("is as long as its frames, and begins with the first", () => {
     const file = tinyMp3(10);
-    const tag = Uint8Array.of(0x49, 0x44, 0x33, 4, 0, 0, 0, 0, 0, 20, ...new Array<number>(20).fill(0xff));
+    const tag = Uint8Array.of(0x49, 0x44, 0x33, 4, 0, 0, 0, 0, 0, 20, ...new Uint8Array(20).fill(0xff));
     const { data, seconds } = readAudio(joined(tag, file), HOUR);
     expect(data).toEqual(file);
     expect(seconds).toBeCloseTo(10 * MP3_FRAME_SECONDS);
@@ -122,7 +126,6 @@ test("anything else is not a recording", () => {
 });
 
 test("what may be either is taken for what it is", () => {
-  const base64 = (file: Uint8Array): string => Buffer.from(file).toString("base64");
   expect(decodeMedia(base64(tinyWav(0.1)), "images.0").type).toBe("audio");
   expect(decodeMedia(`data:audio/flac;base64,${base64(tinyFlac(1))}`, "images.0").type).toBe("audio");
   expect(decodeMedia(base64(tinyPng(8, 8)), "images.0").type).toBe("image");
