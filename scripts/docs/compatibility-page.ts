@@ -35,6 +35,7 @@ Agents, frameworks and frontends use the same addresses: [clients.md](clients.md
 - **Custom tools** of OpenAI's APIs take text instead of JSON. A \`regex\` grammar and a \`lark\` grammar whose rules do not contain themselves are enforced as far as arguments are, and every grammar is shown to the model. One that cannot be enforced (recursive rules, templates, look-around, imports from elsewhere than \`common\`) is shown only.
 - **Structured output** is enforced by a grammar, too: a complete answer fits the schema, one that is cut off by its length is the beginning of one. What a grammar cannot say is checked before the answer is sent; [structured-output.md](structured-output.md) lists all keywords. Together with tools, the answer either fits the schema or is one tool call. With \`engine.kernels = stock\`, an answer can fail with \`inference_failed\`, because llama.cpp's grammars accept incomplete characters.
 - **Images** are PNG, JPEG, GIF, BMP or WebP, as base64 or data: URLs; of an animation, the model sees the first frame. The daemon does not fetch URLs.
+- **Recordings** are WAV (PCM, floating point, A-law, µ-law), MP3 or FLAC of up to an hour, as base64 or data: URLs, for models with an audio projector: \`input_audio\` in chat completions, \`audio\` in messages of the native API, \`images\` in those of Ollama. \`/v1/audio/transcriptions\` asks such a model to write down what it hears; it does not tell times.
 - **Evaluation harnesses** get the log-probabilities of a prompt's tokens from \`/v1/completions\` with \`echo\` and \`logprobs\`, also without generating anything (\`max_tokens: 0\`), for prompts as text or token IDs and in batches. They are those that generating the same tokens reports, and take as long; a prompt may have 16,384 tokens. The first token has none, nor do the tokens within a character that is spread over several, except the last. lm-evaluation-harness: \`--model local-completions\`.
 - **Embeddings** of an empty text are refused, as OpenAI does, alone and in a list.
 - **A final assistant message** is continued; in OpenAI's APIs only where the answer has no format and need not be a call, in the Responses API never.
@@ -68,8 +69,8 @@ const PARTS = `
 
 | part | |
 |---|---|
-| chat-completions: \`text\`, \`image_url\`, \`refusal\`, calls of functions and of custom tools | honored |
-| chat-completions: \`input_audio\`, \`file\` | refused |
+| chat-completions: \`text\`, \`image_url\`, \`input_audio\`, \`refusal\`, calls of functions and of custom tools | honored |
+| chat-completions: \`file\` | refused |
 | responses: messages of \`input_text\`, \`output_text\`, \`input_image\` and \`refusal\`, \`function_call\`, \`custom_tool_call\`, \`shell_call\`, \`local_shell_call\`, \`apply_patch_call\` and their outputs, \`reasoning\`, \`item_reference\` | honored |
 | responses: items of tools that a server runs | text |
 | responses: \`encrypted_content\`, \`compaction\`, \`compaction_trigger\`, \`additional_tools\`, \`mcp_list_tools\`, tools that a server runs | ignored |

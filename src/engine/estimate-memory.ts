@@ -1,4 +1,5 @@
 import { ServiceError } from "../errors/service-error.ts";
+import { AUDIO_THREADS } from "./core/worker-patches.ts";
 import { contextTokens, type EngineSpec } from "./protocol/engine-spec.ts";
 
 const MIB = 1024 * 1024;
@@ -26,6 +27,7 @@ export interface MemoryQuestion {
     | "cacheTypeK"
     | "cacheTypeV"
     | "projectorFile"
+    | "hearsAudio"
   >;
 }
 
@@ -91,7 +93,11 @@ export function estimateMemory(question: MemoryQuestion): MemoryEstimate {
     CACHE_TYPE_BYTES[spec.cacheTypeK ?? "f16"] + CACHE_TYPE_BYTES[spec.cacheTypeV ?? "f16"];
   const kvBytes = half * kvNumberBytes * contextTokens(spec);
   const heapBytes = Math.ceil(fileBytes + kvBytes + stepBytes(question) + HEAP_BASE_BYTES);
-  const threads = spec.threads > 1 ? spec.threads : 0; // a single thread is the worker itself
+  const threads = spec.hearsAudio
+    ? Math.max(spec.threads, AUDIO_THREADS)
+    : spec.threads > 1
+      ? spec.threads
+      : 0; // a single thread is the worker itself
   const roomBytes = REQUESTS_BYTES + (spec.projectorFile === undefined ? 0 : IMAGES_BYTES);
   const heapLimitBytes = Math.ceil(heapBytes * (1 + ESTIMATE_ERROR) + plannedBytes(question) + roomBytes);
   return { heapBytes, heapLimitBytes, totalBytes: heapBytes + PROCESS_BASE_BYTES + threads * THREAD_BYTES };

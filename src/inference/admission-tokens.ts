@@ -1,7 +1,7 @@
 import type { Engine } from "../engine/engine.ts";
 import type { GenerationInput, GenerationRequest } from "../engine/protocol/generation.ts";
 import { ServiceError } from "../errors/service-error.ts";
-import { assumedTokens, hasImages, neededTokens, reservedTokens } from "./reserved-tokens.ts";
+import { assumedTokens, hasMedia, neededTokens, reservedTokens } from "./reserved-tokens.ts";
 
 /** Longest text that is counted: all slots wait for that, about a third of a second. A longer one hardly fits beside others. */
 const MAX_COUNTED_CHARACTERS = 256 * 1024;
@@ -26,7 +26,7 @@ export async function admissionTokens(
   const reserved = reservedTokens(request, context);
   const { input } = request;
   const isSmall = reserved <= context.contextTokens / context.slots;
-  if (!isBusy || isSmall || hasImages(input)) return reserved;
+  if (!isBusy || isSmall || hasMedia(input)) return reserved;
   const text = documentOf(input);
   if (text.length > MAX_COUNTED_CHARACTERS) return reserved;
   try {

@@ -29,6 +29,12 @@ export function checkGeneration({ input, format, sampling }: InferenceRequest, m
     );
   }
   if (input.kind === "instruct") return;
+  if (hasAudio(input) && !capabilities.audio) {
+    refuse(
+      `"${alias}" cannot hear audio; choose a model that can, or load it with its audio projector (mmproj).`,
+      "messages",
+    );
+  }
   const { tools, toolChoice } = input;
   if (tools.length > 0 && toolChoice !== "none" && !capabilities.tools && !settings.toolFormat) {
     refuse(
@@ -68,6 +74,10 @@ export function checkReranking({ alias, gguf }: Model): void {
 function countImages(input: Exclude<InferenceRequest["input"], { kind: "prompt" | "infill" }>): number {
   if (input.kind === "instruct") return input.images.length;
   return input.messages.flatMap(({ content }) => content).filter(({ type }) => type === "image").length;
+}
+
+function hasAudio({ messages }: Extract<InferenceRequest["input"], { kind: "chat" }>): boolean {
+  return messages.some(({ content }) => content.some(({ type }) => type === "audio"));
 }
 
 function refuse(message: string, param: string): never {

@@ -1,11 +1,6 @@
 import { ServiceError } from "../errors/service-error.ts";
-import { decodeBase64 } from "./base64.ts";
+import { decodeDataUrl } from "./data-url.ts";
 
-const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*;base64,/i;
-/** Characters sampled before decoding, in steps that are not a multiple of common line lengths. */
-const SAMPLES = 256;
-const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2;
-const SPACE = 0x20;
 /** First bytes of the image formats that engines read; undefined stands for any byte. */
 const SIGNATURES: readonly (readonly (number | undefined)[])[] = [
   [0x89, 0x50, 0x4e, 0x47], // PNG
@@ -25,24 +20,21 @@ export function decodeImage(text: string, param: string): Uint8Array<ArrayBuffer
   if (/^https?:/i.test(text)) {
     throw invalid(param, "the daemon does not fetch URLs; send the image itself as base64 or a data: URL");
   }
-  const encoded = text.slice(DATA_URL.exec(text.slice(0, 200))?.[0].length ?? 0);
-  const bytes = isMostlyBlank(encoded) ? undefined : decodeBase64(encoded);
+  const bytes = decodeDataUrl(text);
   if (!bytes) throw invalid(param, "must be an image as base64 or a data: URL");
+  return checkImage(bytes, param);
+}
+
+/**
+ * An image of a format that engines read.
+ * @throws ServiceError invalid_parameter
+ */
+export function checkImage(bytes: Uint8Array<ArrayBuffer>, param: string): Uint8Array<ArrayBuffer> {
   const known = SIGNATURES.some((signature) =>
     signature.every((byte, index) => byte === undefined || bytes[index] === byte),
   );
   if (!known) throw invalid(param, "must be a PNG, JPEG, GIF, BMP or WebP image");
   return bytes;
-}
-
-/** Whether most of a text is whitespace: decoding would search all of it for a few digits. */
-function isMostlyBlank(encoded: string): boolean {
-  let blanks = 0;
-  for (let sample = 0; sample < SAMPLES; sample += 1) {
-    const place = Math.floor(((sample * GOLDEN_RATIO) % 1) * encoded.length);
-    if (encoded.charCodeAt(place) <= SPACE) blanks += 1;
-  }
-  return blanks > SAMPLES / 2;
 }
 
 function bytesOf(text: string): number[] {

@@ -21,12 +21,12 @@ export interface SlottedContext extends Pick<EngineInfo, "contextSize" | "contex
 
 /**
  * Tokens of context that a generation is admitted with, before the length of its prompt is known: a text has at most as many
- * tokens as bytes. Only the projector knows how many tokens an image takes, so that one reserves the whole context until
+ * tokens as bytes. Only the projector knows how many tokens an image or a recording takes, so that one reserves the whole context until
  * they are counted.
  */
 export function reservedTokens(request: GenerationRequest, context: SlottedContext): number {
   const { contextSize } = context;
-  if (hasImages(request.input)) return contextSize;
+  if (hasMedia(request.input)) return contextSize;
   const promptTokens = assumedTokens(request.input, textBytes(request.input, contextSize));
   return neededTokens(request, promptTokens, context);
 }
@@ -79,10 +79,9 @@ export function embeddedTokens({ purpose }: EngineSpec, { contextSize }: EngineI
 }
 
 /** Whether only the projector knows the length of the prompt. */
-export function hasImages(input: GenerationInput): boolean {
+export function hasMedia(input: GenerationInput): boolean {
   return (
-    input.kind === "chat" &&
-    input.messages.some(({ content }) => content.some(({ type }) => type === "image"))
+    input.kind === "chat" && input.messages.some(({ content }) => content.some(({ type }) => type !== "text"))
   );
 }
 

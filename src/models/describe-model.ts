@@ -1,6 +1,6 @@
 import type { ContextChoice } from "./loading/context-choice.ts";
 import type { LoadedModel } from "./loading/loaded-model.ts";
-import type { Capabilities, GgufSummary, Model, ModelSettings, ModelState } from "./model.ts";
+import type { Capabilities, GgufSummary, Media, Model, ModelSettings, ModelState } from "./model.ts";
 import type { ModelRecord } from "./registry/model-record.ts";
 
 /** Templates that support tools test this variable, which is what callers pass. */
@@ -37,7 +37,7 @@ export function describeModel(found: ModelRecord, circumstances: ModelCircumstan
     projector: record.projector?.path,
     adapters: record.adapters.map(({ file, scale }) => ({ path: file.path, scale })),
     gguf: record.gguf,
-    capabilities: detectCapabilities(record.gguf, record.projector !== undefined, record.settings),
+    capabilities: detectCapabilities(record.gguf, record.projector?.media, record.settings),
     settings: record.settings,
     contextSize: info?.contextSize ?? context.contextSize,
     contextSource: context.source,
@@ -64,13 +64,14 @@ function stateOf({ loaded, isPulling }: ModelCircumstances): ModelState {
  */
 export function detectCapabilities(
   gguf: Pick<GgufSummary, "purpose" | "chatTemplate">,
-  hasProjector: boolean,
+  media: Media | undefined,
   settings: Pick<ModelSettings, "template" | "thinking" | "toolFormat" | "capabilities">,
 ): Capabilities {
   const generates = gguf.purpose === "generate";
   const template = generates ? (settings.template ?? gguf.chatTemplate ?? "") : "";
   return {
-    vision: generates && hasProjector,
+    vision: generates && media?.image === true,
+    audio: generates && media?.audio === true,
     tools: generates && (settings.toolFormat !== undefined || TOOLS_VARIABLE.test(template)),
     thinking: generates && (settings.thinking?.enabled ?? THINKING_MARKS.test(template)),
     json: generates,

@@ -39,10 +39,19 @@ export interface GgufSummary {
   readonly purpose: "generate" | "embed" | "rerank";
   /** Set for an adapter or a projector, which is not a model by itself. */
   readonly auxiliary: "adapter" | "projector" | undefined;
+  /** What a projector has encoders for. */
+  readonly media: Media;
+}
+
+/** What a model can take besides text. */
+export interface Media {
+  readonly image: boolean;
+  readonly audio: boolean;
 }
 
 export interface Capabilities {
   readonly vision: boolean;
+  readonly audio: boolean;
   readonly tools: boolean;
   readonly thinking: boolean;
   readonly json: boolean;

@@ -26,7 +26,7 @@ export async function recordToLoad(
     resolved.kind === "path"
       ? await registry.registerFile(resolved.path)
       : await registry.require(options.alias);
-  return { record: withProjector(record, options.mmproj, registry), undo: nothingToUndo };
+  return { record: await withProjector(record, options.mmproj, registry), undo: nothingToUndo };
 }
 
 async function registerNamed(
@@ -43,7 +43,7 @@ async function registerNamed(
   if (!registry.files.has(alias)) {
     const other = await registry.find(alias);
     if (other && (await isSameFile(other, record))) {
-      return { record: withProjector(other, options.mmproj, registry), undo: nothingToUndo };
+      return { record: await withProjector(other, options.mmproj, registry), undo: nothingToUndo };
     }
     if (other)
       throw new ServiceError("model_exists", `"${alias}" is another model already; choose another alias.`);
@@ -51,12 +51,12 @@ async function registerNamed(
   return { record, undo: await registry.files.add(record) };
 }
 
-function withProjector(
+async function withProjector(
   record: ModelRecord,
   mmproj: string | undefined,
   registry: ModelRegistry,
-): ModelRecord {
-  return mmproj === undefined ? record : { ...record, projector: registry.files.userFile(mmproj) };
+): Promise<ModelRecord> {
+  return mmproj === undefined ? record : { ...record, projector: await registry.files.projector(mmproj) };
 }
 
 async function isSameFile(a: ModelRecord, b: ModelRecord): Promise<boolean> {

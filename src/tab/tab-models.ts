@@ -132,7 +132,7 @@ export class TabModels implements Pick<Models, "list" | "get" | "acquire" | "def
       projector: spec.projectorFile,
       adapters: spec.adapters,
       gguf,
-      capabilities: detectCapabilities(gguf, files.projector !== undefined, settings),
+      capabilities: detectCapabilities(gguf, files.projector && { image: true, audio: false }, settings),
       settings,
       contextSize: engine?.info.contextSize ?? spec.contextSize,
       gpuLayers: engine?.info.gpuLayers ?? 0,

@@ -79,6 +79,7 @@ export class FakeEngine implements Engine {
       threads: this.spec.threads,
       hasChatTemplate: true,
       hasImageInput: this.spec.projectorFile !== undefined,
+      hasAudioInput: this.spec.hearsAudio === true,
       backendVersion: "fake",
       ...info,
     };

@@ -38,8 +38,9 @@ export function fakeModel(changes: Partial<Model> = {}): Model {
       weightBytes: { blocks: 1, largestInBlocks: 1, embedding: 0, output: 0 },
       purpose: "generate",
       auxiliary: undefined,
+      media: { image: false, audio: false },
     },
-    capabilities: { vision: false, tools: false, thinking: false, json: true },
+    capabilities: { vision: false, audio: false, tools: false, thinking: false, json: true },
     settings: {
       system: undefined,
       template: undefined,

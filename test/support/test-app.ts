@@ -20,7 +20,9 @@ export interface TestApp {
 }
 
 /** A model that can do everything. */
-export const ABLE = fakeModel({ capabilities: { vision: true, tools: true, thinking: true, json: true } });
+export const ABLE = fakeModel({
+  capabilities: { vision: true, audio: true, tools: true, thinking: true, json: true },
+});
 
 /** The whole HTTP side on a scripted engine, without a socket. */
 export function testApp(

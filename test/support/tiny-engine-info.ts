@@ -12,5 +12,6 @@ export const TINY_ENGINE_INFO: EngineInfo = {
   threads: 1,
   hasChatTemplate: false,
   hasImageInput: false,
+  hasAudioInput: false,
   backendVersion: "b1",
 };

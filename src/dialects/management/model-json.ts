@@ -29,7 +29,8 @@ export function modelListEntry(model: Model): EntryOnDisk {
     size_bytes: model.gguf.fileSize,
     quantization: model.gguf.quantization,
     modified_at: new Date(model.modifiedAt).toISOString(),
-    capabilities: { ...model.capabilities },
+    capabilities: toCapabilities(model),
+    ...(model.capabilities.audio && { audio_input: true }),
     purpose: model.gguf.purpose,
     ...(model.gguf.license !== undefined && { license: model.gguf.license }),
     ...(model.memoryBytes !== undefined && { memory_bytes: model.memoryBytes }),
@@ -38,6 +39,12 @@ export function modelListEntry(model: Model): EntryOnDisk {
     ...(model.slots !== undefined && { slots: model.slots }),
     ...(model.lastUsedAt !== undefined && { last_used_at: new Date(model.lastUsedAt).toISOString() }),
   };
+}
+
+function toCapabilities({
+  capabilities: { vision, tools, thinking, json },
+}: Model): EntryOnDisk["capabilities"] {
+  return { vision, tools, thinking, json };
 }
 
 /** Adds the progress of downloads to their entries, and an entry for each model that is not on disk yet. */

@@ -55,6 +55,7 @@ const modelFields = {
   quantization: z.string().describe('For example "Q4_K_M".'),
   modified_at: z.string().describe("When its files last changed, ISO 8601."),
   capabilities: capabilitiesSchema.optional().describe("Absent while it is not on disk."),
+  audio_input: z.literal(true).optional().describe("It can hear: its projector has an audio encoder."),
   purpose: purposeSchema.optional().describe("What it is for; absent while it is not on disk."),
   license: z.string().optional().describe("That the GGUF file names, such as apache-2.0."),
   memory_bytes: z.int().optional().describe("Resident memory of its engine, when loaded."),

@@ -4,6 +4,7 @@ import { type ChatMessage, type ContentPart, MAX_TOP_LOGPROBS } from "../../engi
 import { ndjsonLine } from "../../http/errors/native-error.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
+import { decodeAudio } from "../../inference/audio-data.ts";
 import { decodeImage } from "../../inference/image-data.ts";
 import type { InferenceRequest, InferenceStream } from "../../inference/inference.ts";
 import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
@@ -29,6 +30,7 @@ export const messageSchema = z.discriminatedUnion("role", [
     role: z.literal("user"),
     content: z.string().describe("Message text."),
     images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP, WebP)."),
+    audio: list(z.string()).nullish().describe("Recordings as base64 (WAV, MP3, FLAC)."),
   }),
   z.object({
     role: z.literal("assistant"),
@@ -146,7 +148,11 @@ function toMessage(message: WireMessage, index: number): ChatMessage {
   const content: ContentPart[] = message.content ? [{ type: "text", text: message.content }] : [];
   if (message.role === "user") {
     const images = toImages(message.images ?? [], `messages.${index}.images`);
-    return { role: "user", content: [...images, ...content] };
+    const audio = (message.audio ?? []).map((recording, at): ContentPart => ({
+      type: "audio",
+      data: decodeAudio(recording, `messages.${index}.audio.${at}`),
+    }));
+    return { role: "user", content: [...images, ...audio, ...content] };
   }
   if (message.role === "assistant") {
     const toolCalls = message.tool_calls?.map((call, at) => ({

@@ -8,7 +8,7 @@ import {
   type ToolDefinition,
 } from "../../engine/protocol/generation.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
-import { decodeImage } from "../../inference/image-data.ts";
+import { decodeMedia } from "../../inference/media-data.ts";
 import type { InferenceEvent, InferenceRequest } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
 import { toMaxTokens, toResidency, toSampling, toStop } from "./ollama-options.ts";
@@ -41,7 +41,9 @@ const messageSchema = z.object({
   role: z.enum(["system", "developer", "user", "assistant", "tool"]),
   content: z.string().nullish().describe("Message text."),
   thinking: z.string().nullish().describe("The model's earlier reasoning, for templates that use it."),
-  images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP, WebP)."),
+  images: list(z.string())
+    .nullish()
+    .describe("Images (PNG, JPEG, GIF, BMP, WebP) and recordings (WAV, MP3, FLAC) as base64."),
   tool_calls: list(
     z.object({
       id: z.string().nullish(),
@@ -126,10 +128,9 @@ function toTool({
 }
 
 function toMessage(message: WireMessage, index: number): ChatMessage {
-  const images = (message.images ?? []).map((image, at): ContentPart => ({
-    type: "image",
-    data: decodeImage(image, `messages.${index}.images.${at}`),
-  }));
+  const images = (message.images ?? []).map((file, at): ContentPart =>
+    decodeMedia(file, `messages.${index}.images.${at}`),
+  );
   const text: ContentPart[] = message.content ? [{ type: "text", text: message.content }] : [];
   const content = [...images, ...text];
   switch (message.role) {

@@ -30,7 +30,9 @@ export const showAnswerSchema = z
     license: z.string().optional(),
     details: tagListSchema.shape.models.element.shape.details,
     model_info: z.record(z.string(), z.unknown()).describe("From the GGUF header."),
-    capabilities: z.array(z.enum(["completion", "embedding", "insert", "tools", "vision", "thinking"])),
+    capabilities: z.array(
+      z.enum(["completion", "embedding", "insert", "tools", "vision", "audio", "thinking"]),
+    ),
     modified_at: z.string().describe("ISO 8601."),
   })
   .meta({ id: "OllamaShowAnswer" });
@@ -76,6 +78,6 @@ function capabilities({ gguf, capabilities: can }: Model): ShowAnswer["capabilit
     ...(gguf.purpose === "generate" ? (["completion"] as const) : []),
     ...(gguf.purpose === "embed" ? (["embedding"] as const) : []),
     ...(gguf.infill ? (["insert"] as const) : []),
-    ...(["tools", "vision", "thinking"] as const).filter((name) => can[name]),
+    ...(["tools", "vision", "audio", "thinking"] as const).filter((name) => can[name]),
   ];
 }

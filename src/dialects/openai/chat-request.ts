@@ -8,6 +8,7 @@ import type {
 } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
+import { decodeAudio } from "../../inference/audio-data.ts";
 import { decodeImage } from "../../inference/image-data.ts";
 import type { InferenceRequest } from "../../inference/inference.ts";
 import type {
@@ -106,8 +107,9 @@ function toUserContent(
         ? { type: "image", data: decodeImage(image, `${param}.${at}.image_url`) }
         : { type: "image", data: decodeImage(image.url, `${param}.${at}.image_url.url`) };
     }
-    const what = part.type === "file" ? "File" : "Audio";
-    throw unsupported(`${what} input is not supported; send text or images.`, `${param}.${at}`);
+    if (part.type === "input_audio")
+      return { type: "audio", data: decodeAudio(part.input_audio.data, `${param}.${at}.input_audio.data`) };
+    throw unsupported("File input is not supported; send text, images or audio.", `${param}.${at}`);
   });
 }
 

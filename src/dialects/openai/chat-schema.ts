@@ -21,7 +21,13 @@ const userPart = z.discriminatedUnion("type", [
       }),
     ]),
   }),
-  z.object({ type: z.literal("input_audio") }).describe("Refused: models cannot hear audio."),
+  z.object({
+    type: z.literal("input_audio"),
+    input_audio: z.object({
+      data: z.string().describe("A recording as base64: WAV, MP3 or FLAC."),
+      format: z.string().nullish().describe("Ignored: the file says it."),
+    }),
+  }),
   z.object({ type: z.literal("file") }).describe("Refused: send text or images."),
 ]);
 

@@ -22,6 +22,7 @@ import * as embeddings from "./embeddings.ts";
 import { openaiModelListSchema, openaiModelSchema, toModel, toModelList } from "./model-list.ts";
 import { openaiErrorSchema, openaiEvents, renderOpenaiError } from "./openai-error.ts";
 import { rerankRequestSchema, rerankSchema, toRerank, toRerankRequest } from "./rerank.ts";
+import { transcriptionsRoute } from "./transcriptions.ts";
 import { responseRoutes } from "./responses/response-routes.ts";
 
 const tag = "Chat-completions API";
@@ -37,6 +38,7 @@ export const openaiDialect = (services: Services): Dialect => ({
     ...responseRoutes(services),
     completionsRoute(services),
     embeddingsRoute(services),
+    transcriptionsRoute(services),
     ...RERANK_PATHS.map((path) => rerankRoute(services, path)),
     modelListRoute(services),
     modelRoute(services),

@@ -16,15 +16,15 @@ const ANY: MessageKind = {
   },
 };
 
-/** Most images in one request: the largest number of attachments that a frame can state. */
-const MAX_IMAGES = 0xffff;
+/** Most images and recordings in one request: the largest number of attachments that a frame can state. */
+const MAX_MEDIA = 0xffff;
 
 /** Messages from the daemon to an engine. */
 export const DAEMON_MESSAGE_KINDS: MessageKinds<DaemonMessage> = {
   load: ANY,
   generate: {
-    limits: { ...ANY.limits, attachments: MAX_IMAGES, binary: 512 * MIB },
-    attaching: { detach: detachImages, attach: attachImages },
+    limits: { ...ANY.limits, attachments: MAX_MEDIA, binary: 512 * MIB },
+    attaching: { detach: detachMedia, attach: attachMedia },
   },
   embed: ANY,
   rerank: ANY,
@@ -40,23 +40,23 @@ export const DAEMON_MESSAGE_KINDS: MessageKinds<DaemonMessage> = {
   memory: ANY,
 };
 
-/** In the JSON, the data of an image is replaced by the index of its attachment. */
-function detachImages(message: Generate): { rest: object; attachments: Uint8Array[] } {
+/** In the JSON, the data of an image or a recording is replaced by the index of its attachment. */
+function detachMedia(message: Generate): { rest: object; attachments: Uint8Array[] } {
   const { input } = message.request;
   const attachments: Uint8Array[] = [];
-  if (input.kind !== "chat" || !input.messages.some(hasImage)) return { rest: message, attachments };
+  if (input.kind !== "chat" || !input.messages.some(hasMedia)) return { rest: message, attachments };
   const withoutData = (part: ContentPart): object =>
-    part.type === "image" ? { ...part, data: attachments.push(part.data) - 1 } : part;
+    part.type === "text" ? part : { ...part, data: attachments.push(part.data) - 1 };
   const messages = input.messages.map((turn) => ({ ...turn, content: turn.content.map(withoutData) }));
   const request = { ...message.request, input: { ...input, messages } };
   return { rest: { ...message, request }, attachments };
 }
 
-function hasImage({ content }: { content: readonly ContentPart[] }): boolean {
-  return content.some((part) => part.type === "image");
+function hasMedia({ content }: { content: readonly ContentPart[] }): boolean {
+  return content.some((part) => part.type !== "text");
 }
 
-/** The parts of a chat that are needed to find its images. */
+/** The parts of a chat that are needed to find its media. */
 const chatSchema = z.looseObject({
   request: z.looseObject({
     input: z.looseObject({
@@ -67,14 +67,14 @@ const chatSchema = z.looseObject({
   }),
 });
 
-function attachImages(rest: object, attachments: readonly Uint8Array[]): object {
+function attachMedia(rest: object, attachments: readonly Uint8Array[]): object {
   if (attachments.length === 0) return rest;
   const message = chatSchema.parse(rest);
   const { input } = message.request;
   const messages = input.messages.map((turn) => ({
     ...turn,
     content: turn.content.map((part) =>
-      part.type === "image" ? { ...part, data: fromBytes(Uint8Array, attachments[part.data ?? -1]) } : part,
+      part.type === "text" ? part : { ...part, data: fromBytes(Uint8Array, attachments[part.data ?? -1]) },
     ),
   }));
   return { ...message, request: { ...message.request, input: { ...input, messages } } };

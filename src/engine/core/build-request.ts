@@ -15,7 +15,7 @@ interface CompletionCall {
   readonly isChat: boolean;
   /** Request body of llama.cpp's server. */
   readonly body: Readonly<Record<string, unknown>>;
-  /** Images in the order of their markers. */
+  /** Images and recordings in the order of their markers. */
   readonly files: Uint8Array[];
 }
 
@@ -27,7 +27,7 @@ const ANY_OBJECT: JsonSchema = { type: "object" };
 
 /** What the loaded model adds to a request. */
 interface RequestContext {
-  /** Placeholder of an image in the prompt. */
+  /** Placeholder of an image or a recording in the prompt. */
   readonly mediaMarker: string;
   /** Tokens of context. */
   readonly contextSize: number;
@@ -128,8 +128,8 @@ function buildMessage(message: ChatMessage, mediaMarker: string, files: Uint8Arr
     files.push(part.data);
     return { type: "text", text: mediaMarker };
   });
-  // llama.cpp aborts on a prompt that ends with an image, and not every template adds text after the content.
-  if (message.content.at(-1)?.type === "image") parts.push({ type: "text", text: "" });
+  // llama.cpp aborts on a prompt that ends with media, and not every template adds text after the content.
+  if ((message.content.at(-1)?.type ?? "text") !== "text") parts.push({ type: "text", text: "" });
   const [only] = parts;
   const isPlain = parts.length === 1 && only !== undefined;
   return withoutUndefined({

@@ -15,7 +15,7 @@ import { buildCompletionCall, toRequestJson } from "./build-request.ts";
 import { readEmbedding, readRerank } from "./embedding-result.ts";
 import { fromCallError, fromLoadFailure, fromRefusal, fromServerError } from "./engine-failure.ts";
 import { adapterName, buildLoadParameters, type EngineSettings, fullStep } from "./load-parameters.ts";
-import { endsWithImage, ImageEnding, noTextAfterImage } from "./image-ending.ts";
+import { endsWithMedia, MediaEnding, noTextAfterMedia } from "./media-ending.ts";
 import type { EngineFiles, EnginePlatform } from "./platform.ts";
 import type { AcceptedResult } from "./loop-request.ts";
 import { withReadableImages } from "./readable-images.ts";
@@ -45,7 +45,7 @@ export class EngineCore {
   readonly #prompts = new Mutex();
   /** Set when slots share a context. */
   readonly #sharedRoom: SharedRoom | undefined;
-  readonly #imageEnding = new ImageEnding((body, onResult, signal) =>
+  readonly #mediaEnding = new MediaEnding((body, onResult, signal) =>
     this.#run("completion", body, onResult, signal),
   );
 
@@ -85,6 +85,7 @@ export class EngineCore {
         platform,
         {
           blobs: files.projector ? [...files.model, files.projector] : files.model,
+          hearsAudio: settings.hearsAudio === true,
           extra: new Map(files.adapters.map(({ blob }, index) => [adapterName(index), blob])),
         },
         buildLoadParameters(settings, scales),
@@ -144,10 +145,9 @@ export class EngineCore {
       sharedContext: this.#sharedRoom !== undefined,
       reasonsUnasked: this.#reasonsUnasked,
     });
-    if (call.files.length > 0 && !this.info.hasImageInput) {
-      throw unsupported("see images");
-    }
-    if (endsWithImage(request) && (await this.#imageEnding.isBare(signal))) throw noTextAfterImage();
+    if (has(request, "image") && !this.info.hasImageInput) throw unsupported("see images");
+    if (has(request, "audio") && !this.info.hasAudioInput) throw unsupported("hear audio");
+    if (endsWithMedia(request) && (await this.#mediaEnding.isBare(signal))) throw noTextAfterMedia();
     using share = this.#sharedRoom?.enter(request.maxTokens);
     const reader = new AnswerReader(request, share, onEvent);
     const { body, files, isChat } = call;
@@ -239,6 +239,12 @@ export class EngineCore {
       throw error instanceof EngineCallError && !isAccepted ? fromRefusal(error) : fromCallError(error);
     }
   }
+}
+
+function has({ input }: GenerationRequest, type: "image" | "audio"): boolean {
+  return (
+    input.kind === "chat" && input.messages.some(({ content }) => content.some((part) => part.type === type))
+  );
 }
 
 /** True for events after the whole prompt has been read. */

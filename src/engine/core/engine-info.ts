@@ -1,6 +1,6 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { EngineInfo } from "../protocol/engine-spec.ts";
-import { type EngineSettings, wholeContext } from "./load-parameters.ts";
+import { type EngineSettings, engineThreads, wholeContext } from "./load-parameters.ts";
 import { Wllama } from "./wllama-api.ts";
 import type { WllamaSession } from "./wllama-session.ts";
 
@@ -16,8 +16,8 @@ export function readInfo(
   if (info.n_embd <= 0 || info.n_vocab <= 0) {
     throw new ServiceError("invalid_model_file", "The model file cannot be used: it has no embedding size.");
   }
-  if (hasProjector && !info.has_image_input) {
-    throw new ServiceError("invalid_model_file", "The vision projector does not fit the model.");
+  if (hasProjector && !info.has_image_input && !info.has_audio_input) {
+    throw new ServiceError("invalid_model_file", "The projector does not fit the model.");
   }
   return {
     contextSize: Math.min(wholeContext(settings.contextSize), info.n_ctx_train),
@@ -27,9 +27,10 @@ export function readInfo(
     embeddingSize: info.n_embd,
     layers: info.n_layer,
     gpuLayers,
-    threads: settings.threads,
+    threads: engineThreads(settings),
     hasChatTemplate: settings.chatTemplate !== undefined || "tokenizer.chat_template" in info.metadata,
     hasImageInput: info.has_image_input,
+    hasAudioInput: info.has_audio_input && settings.hearsAudio === true,
     backendVersion: Wllama.getLibllamaVersion(),
   };
 }

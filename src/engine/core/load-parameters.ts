@@ -20,7 +20,7 @@ export function buildLoadParameters(
   return {
     n_gpu_layers: isCpu ? 0 : settings.gpuLayers < 0 ? ALL_LAYERS : settings.gpuLayers,
     n_ctx: contextTokens({ ...settings, contextSize: wholeContext(settings.contextSize) }),
-    n_threads: settings.threads,
+    n_threads: engineThreads(settings),
     n_parallel: settings.slots,
     n_batch: batchSize,
     n_ubatch: batchSize,
@@ -40,6 +40,17 @@ export function buildLoadParameters(
       lora_adapters: adapterScales.map((scale, index) => ({ path: `models/${adapterName(index)}`, scale })),
     }),
   };
+}
+
+/**
+ * Threads of the engine. llama.cpp computes spectra of sound on threads of its own, which a WASM with a single thread does
+ * not have.
+ */
+export function engineThreads({
+  threads,
+  hearsAudio,
+}: Pick<EngineSettings, "threads" | "hearsAudio">): number {
+  return hearsAudio ? Math.max(2, threads) : threads;
 }
 
 /** llama.cpp rounds the context of a slot up to a multiple of this many tokens. */

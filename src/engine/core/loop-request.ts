@@ -16,13 +16,13 @@ export type StartAction = "completion" | "embedding" | "rerank";
 
 /**
  * Input of a request: a text that is processed in several steps; a text that is processed in one step, however long; or
- * a text with images, whose steps are not timed or aborted, because images take other times than tokens.
+ * a text with images or recordings, whose steps are not timed or aborted, because those take other times than tokens.
  */
-type InputKind = "text" | "whole text" | "images";
+type InputKind = "text" | "whole text" | "media";
 
 export function inputKind(action: StartAction, body: WorkerActions[StartAction]): InputKind {
   if (action !== "completion") return "whole text";
-  return "files" in body && body.files.length > 0 ? "images" : "text";
+  return "files" in body && body.files.length > 0 ? "media" : "text";
 }
 
 /** A request in progress, with the receiver of its results. */

@@ -1,5 +1,5 @@
 import { ServiceError } from "../../errors/service-error.ts";
-import type { GenerationEvent, GenerationRequest } from "../protocol/generation.ts";
+import type { GenerationEvent, GenerationRequest, MediaPart } from "../protocol/generation.ts";
 import type { EngineCore } from "./engine-core.ts";
 import { type EngineSettings, fullStep } from "./load-parameters.ts";
 
@@ -24,6 +24,9 @@ const SHORT_STEP_MS = 1000;
 /** A gray PNG of 16 × 16 pixels. */
 const IMAGE =
   "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAAAAAA6mKC9AAAAD0lEQVR42mNoQAMMI1sAAAUMgAHjM1mKAAAAAElFTkSuQmCC";
+
+/** Ten milliseconds of silence as a WAV file of 16 bits and 16,000 Hz. */
+const SOUND = `UklGRmABAABXQVZFZm10IBAAAAABAAEAgD4AAAB9AAACABAAZGF0YTwBAAAAAAAA${"A".repeat(416)}`;
 
 /**
  * Makes the GPU's driver compile the shaders that requests need; otherwise the first requests would wait for it.
@@ -51,26 +54,34 @@ export async function warmUp(
     onProgress();
     await promptMs(engine, tokens);
   }
-  if (engine.info.hasImageInput) {
+  for (const part of mediaOf(engine)) {
     onProgress();
-    await see(engine);
+    await perceive(engine, part);
   }
   onProgress();
   return first < SHORT_STEP_MS ? first : await promptMs(engine, full);
 }
 
-/** Processes an image: the projector has its own shaders. */
-async function see(engine: EngineCore): Promise<void> {
-  const data = Uint8Array.from(atob(IMAGE), (character) => character.charCodeAt(0));
+/** A sample of each kind of media that the model takes. */
+function mediaOf({ info }: EngineCore): MediaPart[] {
+  return [
+    ...(info.hasImageInput ? [{ type: "image", data: bytesOf(IMAGE) } as const] : []),
+    ...(info.hasAudioInput ? [{ type: "audio", data: bytesOf(SOUND) } as const] : []),
+  ];
+}
+
+function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+}
+
+/** Processes an image or a recording: the projector has its own shaders. */
+async function perceive(engine: EngineCore, part: MediaPart): Promise<void> {
   const input: GenerationRequest["input"] = {
     kind: "chat",
     messages: [
       {
         role: "user",
-        content: [
-          { type: "image", data },
-          { type: "text", text: WORD },
-        ],
+        content: [part, { type: "text", text: WORD }],
       },
     ],
     tools: [],
@@ -80,7 +91,7 @@ async function see(engine: EngineCore): Promise<void> {
   try {
     await engine.generate({ ...request(0), input }, () => undefined, new AbortController().signal);
   } catch (error) {
-    // The template rejects this chat, or the context is too small for an image: requests will get that error.
+    // The template rejects this chat, or the context is too small for it: requests will get that error.
     if (ServiceError.from(error).type !== "invalid_request") throw error;
   }
 }

@@ -42,7 +42,8 @@ export interface LoadedInfo {
   readonly n_layer: number;
   readonly metadata: Readonly<Record<string, string>>;
   readonly has_image_input: boolean;
-  /** Placeholder of an image in a prompt. */
+  readonly has_audio_input: boolean;
+  /** Placeholder of an image or a recording in a prompt. */
   readonly media_marker?: string;
 }
 

@@ -12,7 +12,7 @@ import {
   type WorkerActions,
 } from "./wllama-api.ts";
 import { NO_TOKENIZER } from "./tokenizer-patches.ts";
-import { HELD } from "./worker-patches.ts";
+import { AUDIO_PATCHES, HELD } from "./worker-patches.ts";
 import { templateTooDeep } from "./template-failure.ts";
 import { createWorkerClass } from "./wllama-worker.ts";
 
@@ -54,6 +54,8 @@ interface SessionFiles {
   readonly blobs: readonly BlobLike[];
   /** Other files by their name in the load parameters, without the folder `models/`. */
   readonly extra: ReadonlyMap<string, BlobLike>;
+  /** The projector has an audio encoder. */
+  readonly hearsAudio: boolean;
 }
 
 /** wllama with a loaded model, below its request API: calls actions of its worker and classifies their errors. */
@@ -96,6 +98,7 @@ export class WllamaSession {
     const scope = globalThis as { Worker?: unknown };
     const originalWorker = scope.Worker;
     scope.Worker = createWorkerClass(platform, files.extra, {
+      patches: files.hearsAudio ? AUDIO_PATCHES : [],
       onFatal: (error) => session.#lose(error),
       onMemory: (memory) => (session.#memory = memory),
     });

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { toError } from "../../errors/to-error.ts";
 import type { BlobLike, EnginePlatform, EngineWorker } from "./platform.ts";
 import { TOKENIZER_PATCHES } from "./tokenizer-patches.ts";
-import { applyPatches, MEMORY_VERB, WORKER_PATCHES } from "./worker-patches.ts";
+import { applyPatches, MEMORY_VERB, type TextPatch, WORKER_PATCHES } from "./worker-patches.ts";
 
 interface WorkerMessage {
   readonly verb?: string;
@@ -20,7 +20,9 @@ function isMessage(data: unknown): data is WorkerMessage {
 /** Callback ids of our own messages; wllama uses numbers. */
 const OWN_CALLBACK_PREFIX = "extra-file-";
 
-interface WorkerListeners {
+interface WorkerOptions {
+  /** Further patches of wllama's script. */
+  readonly patches: readonly TextPatch[];
   readonly onFatal: (error: Error) => void;
   /** Called with the memory of the WASM if it is shared. */
   readonly onMemory: (memory: WebAssembly.Memory) => void;
@@ -33,7 +35,7 @@ interface WorkerListeners {
 export function createWorkerClass(
   platform: EnginePlatform,
   extraFiles: ReadonlyMap<string, BlobLike>,
-  { onFatal, onMemory }: WorkerListeners,
+  { patches, onFatal, onMemory }: WorkerOptions,
 ): new (url: string | URL) => object {
   return class WllamaWorker {
     onmessage: ((event: { data: unknown }) => void) | null = null;
@@ -42,7 +44,7 @@ export function createWorkerClass(
 
     constructor(url: string | URL) {
       this.#worker = platform.startWorker(String(url), (script) =>
-        applyPatches(script, [...WORKER_PATCHES, ...TOKENIZER_PATCHES]),
+        applyPatches(script, [...WORKER_PATCHES, ...TOKENIZER_PATCHES, ...patches]),
       );
       this.#worker.onMessage = (data) => {
         if (isMessage(data)) this.#receive(data);

@@ -57,6 +57,21 @@ export const HELD = "#held";
 /** The worker's message with the memory of the WASM. */
 export const MEMORY_VERB = "daybreak.memory";
 
+/** Threads that llama.cpp starts to compute a spectrum of sound, and waits for. */
+export const AUDIO_THREADS = 3;
+
+/**
+ * For engines that hear: a thread that is not there when llama.cpp waits for it never starts, since only the thread that
+ * waits could start it.
+ */
+export const AUDIO_PATCHES: readonly TextPatch[] = [
+  {
+    purpose: "have threads for spectra of sound",
+    find: "pthreadPoolSize: hasMultithread ? pthreadPoolSize : 0,",
+    replace: `pthreadPoolSize: hasMultithread ? Math.max(pthreadPoolSize, ${AUDIO_THREADS}) : 0,`,
+  },
+];
+
 /** Patches of wllama's worker script for every WASM. Those for the heap limit and the tokenizer are in other files. */
 export const WORKER_PATCHES: readonly TextPatch[] = [
   {

@@ -14,6 +14,8 @@ export const engineSpecSchema = z.object({
   modelFiles: z.array(z.string()).min(1),
   /** Multimodal projector. */
   projectorFile: z.string().optional(),
+  /** The projector has an audio encoder. */
+  hearsAudio: z.boolean().optional(),
   adapters: z.array(loraAdapterSchema),
   /** generate: completions and mean-pooled embeddings; embed: an embedding model; rerank: a reranker. */
   purpose: z.enum(["generate", "embed", "rerank"]),
@@ -73,6 +75,7 @@ export const engineInfoSchema = z.object({
   threads: z.int(),
   hasChatTemplate: z.boolean(),
   hasImageInput: z.boolean(),
+  hasAudioInput: z.boolean(),
   /** llama.cpp's version, as the WASM reports it. */
   backendVersion: z.string(),
 });

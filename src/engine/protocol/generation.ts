@@ -13,8 +13,16 @@ const imagePartSchema = z.object({
   data: z.instanceof(Uint8Array),
 });
 
-const contentPartSchema = z.discriminatedUnion("type", [textPartSchema, imagePartSchema]);
+const audioPartSchema = z.object({
+  type: z.literal("audio"),
+  /** A WAV, MP3 or FLAC file that has been checked: see readAudio(). */
+  data: z.instanceof(Uint8Array),
+});
+
+const contentPartSchema = z.discriminatedUnion("type", [textPartSchema, imagePartSchema, audioPartSchema]);
 export type ContentPart = z.infer<typeof contentPartSchema>;
+/** What a projector turns into tokens. */
+export type MediaPart = Exclude<ContentPart, { type: "text" }>;
 
 export const toolCallSchema = z.object({
   id: z.string(),

@@ -33,10 +33,10 @@ export function assertJsonContentType(headers: Headers): void {
 
 /**
  * Throws `unsupported_media_type` for a request without a body from a foreign page that would change something. Any page
- * may send a POST without a preflight; if it is declared as JSON there was one, and CORS has decided.
+ * may send a POST without a preflight; if it is declared as JSON or has a key there was one, and CORS has decided.
  */
 export function assertPreflighted(headers: Headers, isForeignPage: boolean): void {
-  if (!isForeignPage || JSON_TYPE.test(mediaType(headers))) return;
+  if (!isForeignPage || JSON_TYPE.test(mediaType(headers)) || headers.has("authorization")) return;
   throw new ServiceError(
     "unsupported_media_type",
     'A page of another origin must send this with "Content-Type: application/json", or its origin must be named in ' +
@@ -44,6 +44,7 @@ export function assertPreflighted(headers: Headers, isForeignPage: boolean): voi
   );
 }
 
-function mediaType(headers: Headers): string {
+/** The type of the body, without parameters, in lower case; empty if it is not stated. */
+export function mediaType(headers: Headers): string {
   return (headers.get("content-type") ?? "").split(";", 1)[0]!.trim().toLowerCase();
 }

@@ -13,7 +13,7 @@ const LONGEST_DISCARD_MS = 1000;
 
 /**
  * Reads, decodes and parses the body of a request. The limits apply to chunked bodies, too: reading stops at the first byte
- * beyond them. Every route with a body uses this function.
+ * beyond them. Every route with a JSON body uses this function.
  */
 export async function readJson<Schema extends z.ZodType>(
   context: AppContext,
@@ -21,13 +21,25 @@ export async function readJson<Schema extends z.ZodType>(
 ): Promise<z.output<Schema>> {
   assertNotCompressed(context.req.raw.headers);
   assertJsonContentType(context.req.raw.headers);
+  return await boundedBody(context, async (pieces) =>
+    parseInput(schema, await parseJsonBytes(pieces, "The request body")),
+  );
+}
+
+/**
+ * Reads the body of a request piece by piece, within the limits of one body and of all together.
+ * @throws ServiceError payload_too_large or overloaded
+ */
+export async function boundedBody<Result>(
+  context: AppContext,
+  read: (pieces: AsyncIterable<Uint8Array>) => Promise<Result>,
+): Promise<Result> {
   const held = context.get("heldBodies").begin();
   const outgoing = context.env?.outgoing;
   // The parsed body is in memory until the request has ended.
   outgoing?.once("close", () => held.release());
   try {
-    const pieces = boundedPieces(bodyOf(context), context.get("bodyLimit"), held);
-    return parseInput(schema, await parseJsonBytes(pieces, "The request body"));
+    return await read(boundedPieces(bodyOf(context), context.get("bodyLimit"), held));
   } catch (error) {
     if (outgoing?.shouldKeepAlive === false) await discardRest(context.env.incoming);
     throw error;

@@ -77,7 +77,7 @@ function writeCall(call: ToolCall, { callStart, callEnd }: ToolFormat): string {
 function resultParts(message: ChatMessage, { resultStart, resultEnd }: ToolFormat): ContentPart[] {
   const begun: ContentPart[] = [{ type: "text", text: resultStart }];
   for (const part of message.content) {
-    if (part.type === "image") begun.push(part);
+    if (part.type !== "text") begun.push(part);
     else begun.splice(0, begun.length, ...withText(begun, part.text));
   }
   return withText(begun, resultEnd);

@@ -76,6 +76,7 @@ export function summarizeHeaders(headers: readonly [GgufHeader, ...GgufHeader[]]
     weightBytes: weightBytes(headers),
     purpose: modelPurposeOf(headers, architecture),
     auxiliary,
+    media: encoders(first.metadata),
   };
 }
 
@@ -121,6 +122,12 @@ function modelPurpose(header: GgufHeader, architecture: string): GgufSummary["pu
   const encoder = isEncoder(architecture);
   if (header.tensors.hasRankHead && (encoder || pooling === POOLING_RANK)) return "rerank";
   return encoder || pooling !== POOLING_NONE ? "embed" : "generate";
+}
+
+/** The oldest projectors do not say that they have the only encoder that there was, which is one for images. */
+function encoders(metadata: Metadata): GgufSummary["media"] {
+  const audio = metadata.get("clip.has_audio_encoder") === true;
+  return { image: (metadata.get("clip.has_vision_encoder") ?? !audio) === true, audio };
 }
 
 /** Adapters and projectors are loaded together with a model, never as one. */

@@ -56,6 +56,7 @@ export function assumedModel({
     weightBytes: { blocks, largestInBlocks: (blocks / blockCount) * LARGEST_OF_BLOCK, embedding, output: 0 },
     purpose: "generate",
     auxiliary: undefined,
+    media: { image: false, audio: false },
   };
 }
 

@@ -133,6 +133,7 @@ export class LoadPlanner {
       further: {
         modelFiles,
         ...(projectorFile === undefined ? {} : { projectorFile }),
+        ...(record.projector?.media.audio && { hearsAudio: true }),
         adapters: await Promise.all(adapters),
         ...(settings.flashAttention && { flashAttention: settings.flashAttention }),
         ...(settings.template === undefined ? {} : { chatTemplate: settings.template }),

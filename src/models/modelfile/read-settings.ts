@@ -7,7 +7,7 @@ import { readThinking, readToolFormat } from "./text-marks.ts";
 /** The deepest models have a few hundred layers. */
 const MAX_GPU_LAYERS = 100_000;
 
-const CAPABILITIES: readonly (keyof Capabilities)[] = ["json", "tools", "thinking", "vision"];
+const CAPABILITIES: readonly (keyof Capabilities)[] = ["json", "tools", "thinking", "vision", "audio"];
 
 /**
  * The settings in a Modelfile, which say nothing of files: a page can have them too.

@@ -131,7 +131,8 @@ export class DefinedModels {
       );
     }
     const source = { kind: "modelfile", base: definition.from } as const;
-    return derivedRecord({ alias, source }, definition, base, this.#options.config.models.allowed_dirs);
+    const { config, inspect } = this.#options;
+    return await derivedRecord({ alias, source }, definition, base, config.models.allowed_dirs, inspect);
   }
 
   async forget(alias: string): Promise<void> {

@@ -4,8 +4,14 @@ import type { ErrorCode } from "../../errors/error-codes.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { RegistryOptions } from "../models-options.ts";
 import type { SavedState } from "./state-file.ts";
-import type { ModelFile } from "./model-file.ts";
-import { buildRecord, usableRecords, type ModelRecord } from "./model-record.ts";
+
+import {
+  buildRecord,
+  type ModelRecord,
+  type Projector,
+  readProjector,
+  usableRecords,
+} from "./model-record.ts";
 
 /** Errors of state.update() when it cannot write. */
 const UNSAVEABLE: ReadonlySet<ErrorCode> = new Set(["insufficient_disk", "cache_not_writable"]);
@@ -105,9 +111,10 @@ export class FileModels {
     await this.#options.state.update((state) => replaced(state, alias, undefined));
   }
 
-  /** A file named by the user, with the folders it must be in. */
-  userFile(file: string): ModelFile {
-    return { path: path.resolve(file), within: this.#options.config.models.allowed_dirs };
+  /** A projector named by the user. */
+  async projector(file: string): Promise<Projector> {
+    const within = this.#options.config.models.allowed_dirs;
+    return await readProjector({ path: path.resolve(file), within }, this.#options.inspect);
   }
 
   /** Replaces an entry by another, if it is unchanged and no created model has the name; otherwise does nothing. */

@@ -2,10 +2,29 @@ import { stat } from "node:fs/promises";
 import { throwExhaustion } from "../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
-import { type GgufSummary, type ModelSettings, type ModelSource, NO_SETTINGS } from "../model.ts";
+import { type GgufSummary, type Media, type ModelSettings, type ModelSource, NO_SETTINGS } from "../model.ts";
 import type { ModelDefinition } from "../modelfile/read-modelfile.ts";
 import { shardFiles } from "../names/shards.ts";
 import { realModelPath, type ModelFile } from "./model-file.ts";
+
+/** A projector's file, and what it has encoders for. */
+export interface Projector extends ModelFile {
+  readonly media: Media;
+}
+
+/** Of a file that cannot be read: what is wrong with it, its model's load will say. */
+const UNKNOWN_MEDIA: Media = { image: true, audio: false };
+
+/** Reads what a projector has encoders for. */
+export async function readProjector(file: ModelFile, inspect: InspectGguf): Promise<Projector> {
+  try {
+    const { auxiliary, media } = await inspect([await realModelPath(file)]);
+    return { ...file, media: auxiliary === "projector" ? media : UNKNOWN_MEDIA };
+  } catch (error) {
+    throwExhaustion(error);
+    return { ...file, media: UNKNOWN_MEDIA };
+  }
+}
 
 /** A model on disk: everything that does not depend on whether it is loaded. */
 export interface ModelRecord {
@@ -13,7 +32,7 @@ export interface ModelRecord {
   readonly source: ModelSource;
   /** All shards in order. */
   readonly files: readonly [ModelFile, ...ModelFile[]];
-  readonly projector: ModelFile | undefined;
+  readonly projector: Projector | undefined;
   readonly adapters: readonly { readonly file: ModelFile; readonly scale: number }[];
   readonly gguf: GgufSummary;
   readonly settings: ModelSettings;
@@ -54,7 +73,10 @@ export async function buildRecord(parts: RecordParts, inspect: InspectGguf): Pro
     alias,
     source,
     files: [first, ...others],
-    projector: parts.projector === undefined ? undefined : { path: parts.projector, within },
+    projector:
+      parts.projector === undefined
+        ? undefined
+        : await readProjector({ path: parts.projector, within }, inspect),
     adapters: [],
     gguf,
     settings: NO_SETTINGS,
@@ -85,18 +107,22 @@ export async function usableRecords<T>(
  * The record of a Modelfile: settings that it does not have come from its base.
  * @param within folders that adapters and projectors must be in; none: anywhere
  */
-export function derivedRecord(
+export async function derivedRecord(
   { alias, source }: Pick<ModelRecord, "alias" | "source">,
   definition: ModelDefinition,
   base: ModelRecord,
   within: readonly string[],
-): ModelRecord {
+  inspect: InspectGguf,
+): Promise<ModelRecord> {
   const own = (path: string): ModelFile => ({ path, within });
   return {
     ...base,
     alias,
     source,
-    projector: definition.projector === undefined ? base.projector : own(definition.projector),
+    projector:
+      definition.projector === undefined
+        ? base.projector
+        : await readProjector(own(definition.projector), inspect),
     adapters: [
       ...base.adapters,
       ...definition.adapters.map(({ path, scale }) => ({ file: own(path), scale })),

@@ -67,7 +67,7 @@ export class ShippedModels {
     const base = await this.findEvenHidden(definition.from);
     if (!base) throw new ServiceError("model_not_found", `${definition.from} does not ship with ${alias}.`);
     const source = { kind: "shipped", base: definition.from } as const;
-    return derivedRecord({ alias, source }, definition, base, []);
+    return await derivedRecord({ alias, source }, definition, base, [], inspect);
   }
 
   /** Files by model name; a Modelfile takes precedence over the projector or adapter with the same name. */

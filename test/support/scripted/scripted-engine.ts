@@ -55,7 +55,7 @@ export async function startScriptedEngine(
     }),
   );
   const gguf = await createGgufInspector()([file]);
-  const capabilities = detectCapabilities(gguf, images, NO_SETTINGS);
+  const capabilities = detectCapabilities(gguf, { image: images, audio: false }, NO_SETTINGS);
   const ask = asking(engine, fakeModel({ gguf, capabilities, contextSize: context }));
   return {
     answer: async (scene, onTokens) => {

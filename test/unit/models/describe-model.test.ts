@@ -10,6 +10,9 @@ const generate = (
   chatTemplate,
 });
 
+/** Of a projector for images. */
+const IMAGES = { image: true, audio: false };
+
 describe("the capabilities of a model", () => {
   it.each([
     ["no template", undefined, { tools: false, thinking: false }],
@@ -26,25 +29,30 @@ describe("the capabilities of a model", () => {
     ["other marks of thinking", "[THINK]", { thinking: true }],
     ["a channel for thinking", "<|channel|>analysis<|message|>", { thinking: true }],
   ])("are read from %s", (_what, template, expected) => {
-    expect(detectCapabilities(generate(template), false, NO_SETTINGS)).toMatchObject({
+    expect(detectCapabilities(generate(template), undefined, NO_SETTINGS)).toMatchObject({
       json: true,
       ...expected,
     });
   });
 
+  it("include hearing with an audio projector, and not seeing", () => {
+    const able = detectCapabilities(generate(PLAIN), { image: false, audio: true }, NO_SETTINGS);
+    expect(able).toMatchObject({ vision: false, audio: true });
+  });
+
   it("include vision with a projector", () => {
-    expect(detectCapabilities(generate(PLAIN), true, NO_SETTINGS).vision).toBe(true);
-    expect(detectCapabilities(generate(PLAIN), false, NO_SETTINGS).vision).toBe(false);
+    expect(detectCapabilities(generate(PLAIN), IMAGES, NO_SETTINGS).vision).toBe(true);
+    expect(detectCapabilities(generate(PLAIN), undefined, NO_SETTINGS).vision).toBe(false);
   });
 
   it.each(["embed", "rerank"] as const)("are none of these when the model is there to %s", (purpose) => {
-    const all = detectCapabilities({ purpose, chatTemplate: "{{ tools }}<think>" }, true, NO_SETTINGS);
-    expect(all).toEqual({ vision: false, tools: false, thinking: false, json: false });
+    const all = detectCapabilities({ purpose, chatTemplate: "{{ tools }}<think>" }, IMAGES, NO_SETTINGS);
+    expect(all).toEqual({ vision: false, audio: false, tools: false, thinking: false, json: false });
   });
 
   it("follow the template of the model's settings, not the one in the file", () => {
     const settings = { ...NO_SETTINGS, template: PLAIN };
-    expect(detectCapabilities(generate("{{ tools }}<think>"), false, settings)).toMatchObject({
+    expect(detectCapabilities(generate("{{ tools }}<think>"), undefined, settings)).toMatchObject({
       tools: false,
       thinking: false,
     });
@@ -53,9 +61,9 @@ describe("the capabilities of a model", () => {
   it("follow how thinking and calls look, where the settings say it", () => {
     const toolFormat = { style: "json", callStart: "<", callEnd: ">", resultStart: "[", resultEnd: "]" };
     const thinking = { start: "<t>", end: "</t>", enabled: true };
-    const able = detectCapabilities(generate(PLAIN), false, { ...NO_SETTINGS, toolFormat, thinking });
+    const able = detectCapabilities(generate(PLAIN), undefined, { ...NO_SETTINGS, toolFormat, thinking });
     expect(able).toMatchObject({ tools: true, thinking: true });
-    const off = detectCapabilities(generate("<think>"), false, {
+    const off = detectCapabilities(generate("<think>"), undefined, {
       ...NO_SETTINGS,
       thinking: { ...thinking, enabled: false },
     });
@@ -63,8 +71,8 @@ describe("the capabilities of a model", () => {
   });
 
   it("are above all what the settings say outright", () => {
-    const capabilities = { vision: true, tools: true, thinking: true, json: false };
-    expect(detectCapabilities(generate(PLAIN), false, { ...NO_SETTINGS, capabilities })).toEqual(
+    const capabilities = { vision: true, audio: true, tools: true, thinking: true, json: false };
+    expect(detectCapabilities(generate(PLAIN), undefined, { ...NO_SETTINGS, capabilities })).toEqual(
       capabilities,
     );
   });

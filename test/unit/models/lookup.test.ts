@@ -85,7 +85,13 @@ describe("the models on disk", () => {
   it("tell what they can do", async () => {
     const { models, userFile } = await startModels();
     const plain = await models.load({ alias: "plain", path: userFile("plain.gguf") });
-    expect(plain.capabilities).toEqual({ vision: false, tools: false, thinking: false, json: true });
+    expect(plain.capabilities).toEqual({
+      vision: false,
+      audio: false,
+      tools: false,
+      thinking: false,
+      json: true,
+    });
 
     const able = await models.load({
       alias: "able",
@@ -95,9 +101,21 @@ describe("the models on disk", () => {
       ),
       mmproj: userFile("mmproj.gguf", tinyProjector()),
     });
-    expect(able.capabilities).toEqual({ vision: true, tools: true, thinking: true, json: true });
+    expect(able.capabilities).toEqual({
+      vision: true,
+      audio: false,
+      tools: true,
+      thinking: true,
+      json: true,
+    });
 
     const embedder = await models.load({ alias: "embedder", path: userFile("bert.gguf", tinyBert()) });
-    expect(embedder.capabilities).toEqual({ vision: false, tools: false, thinking: false, json: false });
+    expect(embedder.capabilities).toEqual({
+      vision: false,
+      audio: false,
+      tools: false,
+      thinking: false,
+      json: false,
+    });
   });
 });

@@ -187,9 +187,9 @@ describe("a request", () => {
     ["a bias of a token that the model does not have", { logit_bias: { 100: 1 } }, "logit_bias.100"],
     ["no token at all", { max_tokens: 0 }, "max_tokens"],
     [
-      "audio",
+      "audio that is missing",
       { messages: [{ role: "user", content: [{ type: "input_audio", input_audio: {} }] }] },
-      "messages.0.content.0",
+      "messages.0.content.0.input_audio.data",
     ],
     [
       "a file",

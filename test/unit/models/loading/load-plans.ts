@@ -33,6 +33,7 @@ export function loadPlan(options: Partial<LoadPlan> & { contextSize?: number } =
         weightBytes: { blocks: 1, largestInBlocks: 1, embedding: 0, output: 0 },
         purpose: "generate",
         auxiliary: undefined,
+        media: { image: false, audio: false },
       },
       settings: NO_SETTINGS,
       digest: undefined,

@@ -5,10 +5,10 @@ import { completionResultSchema } from "./completion-chunk.ts";
 import type { AcceptedResult } from "./loop-request.ts";
 import type { WorkerActions } from "./wllama-api.ts";
 
-/** Stands for an image in the sample chat; no template contains this text. */
+/** Stands for media in the sample chat; no template contains this text. */
 const SENTINEL = "daybreak-ends-here";
 
-/** A request that makes llama.cpp render a chat that ends as it does after an image. */
+/** A request that makes llama.cpp render a chat that ends as it does after media. */
 const SAMPLE_BODY = {
   stream: true,
   // Verbose answers contain the prompt.
@@ -26,11 +26,12 @@ const SAMPLE_BODY = {
   ],
 } as const;
 
-/** True when only whitespace follows the last image of a chat. llama.cpp aborts on a prompt that ends with an image. */
-export function endsWithImage({ input }: GenerationRequest): boolean {
+/** True when only whitespace follows the last image or recording of a chat. llama.cpp aborts on a prompt that ends with one. */
+export function endsWithMedia({ input }: GenerationRequest): boolean {
   if (input.kind !== "chat") return false;
   const parts = input.messages.flatMap(({ content }: ChatMessage) => content);
-  return parts.findLast((part) => part.type === "image" || part.text.trim() !== "")?.type === "image";
+  const last = parts.findLast((part) => part.type !== "text" || part.text.trim() !== "");
+  return last !== undefined && last.type !== "text";
 }
 
 type RunCompletion = (
@@ -40,7 +41,7 @@ type RunCompletion = (
 ) => Promise<void>;
 
 /** Finds out once whether a model's chat template adds nothing after the content of the last message. */
-export class ImageEnding {
+export class MediaEnding {
   readonly #run: RunCompletion;
   #isBare: boolean | undefined;
 
@@ -70,11 +71,11 @@ function endsWithContent(result: AcceptedResult): boolean {
     .some(({ __verbose: verbose }) => verbose?.prompt?.endsWith(SENTINEL) ?? false);
 }
 
-export function noTextAfterImage(): ServiceError {
+export function noTextAfterMedia(): ServiceError {
   return new ServiceError(
     "invalid_parameter",
-    "The model cannot process a chat that ends with an image, because its chat template adds nothing after it; " +
-      "add text after the image.",
+    "The model cannot process a chat that ends with an image or a recording, because its chat template adds nothing after " +
+      "it; add text after it.",
     { param: "messages" },
   );
 }

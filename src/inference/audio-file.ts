@@ -1,0 +1,187 @@
+/** A recording that an engine can decode, and how long it is at most. */
+export interface AudioFile {
+  readonly data: Uint8Array<ArrayBuffer>;
+  readonly seconds: number;
+}
+
+/** The file cannot be decoded, or its length is not known; the message is the end of a sentence about it. */
+export class InvalidAudio extends Error {
+  override readonly name = "InvalidAudio";
+}
+
+/** Rates that recordings have; with others, the length in seconds would say nothing of the work. */
+const LEAST_RATE = 4000;
+const MOST_RATE = 384_000;
+/** llama.cpp mixes them into one. */
+const MOST_CHANNELS = 32;
+
+/**
+ * Checks a WAV, MP3 or FLAC file before an engine decodes it. llama.cpp reserves memory for as much sound as a file says it
+ * has, and a small FLAC file may say that it has days of it: so the length is read here, from the same fields, and what
+ * llama.cpp would read beyond them is cut off.
+ * @param mostSeconds beyond which the exact length does not matter
+ * @throws InvalidAudio
+ */
+export function readAudio(file: Uint8Array<ArrayBuffer>, mostSeconds: number): AudioFile {
+  if (startsWith(file, "RIFF", 0) && startsWith(file, "WAVE", 8)) return readWav(file);
+  if (startsWith(file, "fLaC", 0)) return readFlac(file);
+  return readMp3(file, mostSeconds);
+}
+
+/** Whether a file begins as a recording does. */
+export function isAudio(file: Uint8Array): boolean {
+  const isWav = startsWith(file, "RIFF", 0) && startsWith(file, "WAVE", 8);
+  return (
+    isWav || startsWith(file, "fLaC", 0) || startsWith(file, "ID3", 0) || frameRate(file, 0) !== undefined
+  );
+}
+
+/** Formats of samples: PCM, floating point, A-law and µ-law, in WAVEFORMATEX's numbers, with the bits that they may have. */
+const WAV_FORMATS: ReadonlyMap<number, readonly number[]> = new Map([
+  [1, [8, 16, 24, 32]],
+  [3, [32, 64]],
+  [6, [8]],
+  [7, [8]],
+]);
+/** The format is the first number of the subformat. */
+const EXTENSIBLE = 0xfffe;
+const SUBFORMAT_AT = 24;
+const FORMAT_BYTES = 16;
+
+/** A WAV file with nothing but format and samples: of chunks that say more than there is, decoders think differently. */
+function readWav(file: Uint8Array<ArrayBuffer>): AudioFile {
+  const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
+  let format: { tag: number; channels: number; rate: number; bits: number } | undefined;
+  for (let at = 12; at + 8 <= file.length;) {
+    const size = view.getUint32(at + 4, true);
+    const begin = at + 8;
+    if (startsWith(file, "fmt ", at) && size >= FORMAT_BYTES && begin + size <= file.length) {
+      const tag = view.getUint16(begin, true);
+      const isExtensible = tag === EXTENSIBLE && size >= SUBFORMAT_AT + 2;
+      format = {
+        tag: isExtensible ? view.getUint16(begin + SUBFORMAT_AT, true) : tag,
+        channels: view.getUint16(begin + 2, true),
+        rate: view.getUint32(begin + 4, true),
+        bits: view.getUint16(begin + 14, true),
+      };
+    }
+    if (startsWith(file, "data", at)) {
+      if (!format) throw new InvalidAudio("its samples come before their format");
+      // Programs that do not know the length when they begin write a larger one.
+      return plainWav(format, file.subarray(begin, Math.min(file.length, begin + size)));
+    }
+    at = begin + size + (size % 2);
+  }
+  throw new InvalidAudio("it has no samples");
+}
+
+function plainWav(
+  { tag, channels, rate, bits }: { tag: number; channels: number; rate: number; bits: number },
+  samples: Uint8Array<ArrayBuffer>,
+): AudioFile {
+  if (WAV_FORMATS.get(tag)?.includes(bits) !== true)
+    throw new InvalidAudio("its samples are compressed or of an unknown format; convert it to 16-bit PCM");
+  checkSound(channels, rate);
+  const frameBytes = (channels * bits) / 8;
+  const frames = Math.floor(samples.length / frameBytes);
+  if (frames === 0) throw new InvalidAudio("it has no samples");
+  const data = new Uint8Array(44 + frames * frameBytes);
+  const view = new DataView(data.buffer);
+  write(data, "RIFF", 0);
+  view.setUint32(4, data.length - 8, true);
+  write(data, "WAVEfmt ", 8);
+  view.setUint32(16, FORMAT_BYTES, true);
+  view.setUint16(20, tag, true);
+  view.setUint16(22, channels, true);
+  view.setUint32(24, rate, true);
+  view.setUint32(28, rate * frameBytes, true);
+  view.setUint16(32, frameBytes, true);
+  view.setUint16(34, bits, true);
+  write(data, "data", 36);
+  view.setUint32(40, frames * frameBytes, true);
+  data.set(samples.subarray(0, frames * frameBytes), 44);
+  return { data, seconds: frames / rate };
+}
+
+/** STREAMINFO, always the first block (RFC 9639, section 8.2): rate in 20 bits, channels in 3, bits in 5, length in 36. */
+const STREAMINFO_AT = 8;
+const STREAMINFO_BYTES = 34;
+
+function readFlac(file: Uint8Array<ArrayBuffer>): AudioFile {
+  const isStreaminfo = (file[4] ?? 1) % 128 === 0;
+  if (!isStreaminfo || file.length < STREAMINFO_AT + STREAMINFO_BYTES)
+    throw new InvalidAudio("it does not begin as a FLAC file does");
+  const view = new DataView(file.buffer, file.byteOffset + STREAMINFO_AT, STREAMINFO_BYTES);
+  const rate = view.getUint32(10) >>> 12;
+  const channels = ((view.getUint8(12) >>> 1) & 7) + 1;
+  const samples = (view.getUint8(13) & 15) * 2 ** 32 + view.getUint32(14);
+  checkSound(channels, rate);
+  if (samples === 0)
+    throw new InvalidAudio("it does not say how long it is; convert it with a seekable output");
+  return { data: file, seconds: samples / rate };
+}
+
+/** Rates of MPEG 1, and the divisors for MPEG 2 and 2.5, by the version's two bits. */
+const MP3_RATES = [44_100, 48_000, 32_000];
+const MP3_DIVISORS: readonly (number | undefined)[] = [4, undefined, 2, 1];
+/** Samples of a frame: of layer I 384, of layer II 1152, of layer III 1152, or 576 for MPEG 2 and 2.5. */
+const LONGEST_FRAME = 1152;
+/** Beyond the header of a tag: its size in four numbers of seven bits. */
+const ID3_BYTES = 10;
+
+/**
+ * Every place where a frame could begin counts as one, so that no decoder finds more sound than this says. Tags in front are
+ * cut off: behind one, a decoder may find a file of another format.
+ */
+function readMp3(file: Uint8Array<ArrayBuffer>, mostSeconds: number): AudioFile {
+  const begin = firstFrame(file, id3Length(file));
+  if (begin === undefined) throw new InvalidAudio("it is not a WAV, MP3 or FLAC file");
+  let seconds = 0;
+  for (let at: number | undefined = begin; at !== undefined && seconds <= mostSeconds;) {
+    seconds += LONGEST_FRAME / (frameRate(file, at) ?? LEAST_RATE);
+    at = firstFrame(file, at + 1);
+  }
+  return { data: file.slice(begin), seconds };
+}
+
+function id3Length(file: Uint8Array): number {
+  if (!startsWith(file, "ID3", 0) || file.length < ID3_BYTES) return 0;
+  const size = file.subarray(6, ID3_BYTES).reduce((sum, byte) => sum * 128 + (byte & 127), 0);
+  return ID3_BYTES + size;
+}
+
+function firstFrame(file: Uint8Array, from: number): number | undefined {
+  for (let at = file.indexOf(0xff, from); at >= 0; at = file.indexOf(0xff, at + 1))
+    if (frameRate(file, at) !== undefined) return at;
+  return undefined;
+}
+
+/** Samples per second of the frame that begins here; undefined if none can. */
+function frameRate(file: Uint8Array, at: number): number | undefined {
+  const second = file[at + 1] ?? 0;
+  const third = file[at + 2] ?? 0xff;
+  const isSynchronized = second >= 0xe0;
+  const layer = (second >>> 1) & 3;
+  const bitrate = third >>> 4;
+  const rate = MP3_RATES[(third >>> 2) & 3];
+  const divisor = MP3_DIVISORS[(second >>> 3) & 3];
+  if (!isSynchronized || layer === 0 || bitrate === 15 || rate === undefined || divisor === undefined)
+    return undefined;
+  return rate / divisor;
+}
+
+function checkSound(channels: number, rate: number): void {
+  if (channels < 1 || channels > MOST_CHANNELS) throw new InvalidAudio(`it has ${channels} channels`);
+  if (rate < LEAST_RATE || rate > MOST_RATE)
+    throw new InvalidAudio(`its rate is ${rate} Hz; convert it to 16,000 Hz`);
+}
+
+function startsWith(file: Uint8Array, text: string, at: number): boolean {
+  for (let index = 0; index < text.length; index += 1)
+    if (file[at + index] !== text.charCodeAt(index)) return false;
+  return true;
+}
+
+function write(file: Uint8Array, text: string, at: number): void {
+  for (let index = 0; index < text.length; index += 1) file[at + index] = text.charCodeAt(index);
+}
