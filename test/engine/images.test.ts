@@ -104,7 +104,7 @@ describe("a template that trims what it is given and adds nothing", () => {
   ])("makes a chat that ends with %s the request's fault, and the engine goes on", async (_, parts) => {
     await expect(collect(generated(engine, chatRequest(parts), NEVER))).rejects.toMatchObject({
       code: "invalid_parameter",
-      message: expect.stringMatching(/add text after the image/),
+      message: expect.stringMatching(/add text after it/),
     });
     const { usage } = doneOf(await collect(generated(engine, chatRequest([image, text]), NEVER)));
     expect(usage.promptTokens).toBeGreaterThan(IMAGE_TOKENS);
