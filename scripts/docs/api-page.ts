@@ -2,7 +2,7 @@ import { configSchema } from "../../src/config/schema.ts";
 import { documentedDialects } from "../../src/daemon/dialects.ts";
 import type { ManagementServices } from "../../src/dialects/management/management-services.ts";
 import { describedFields } from "./described-fields.ts";
-import { openApiPath } from "../../src/http/openapi-document.ts";
+import { openApiPath } from "../../src/http/route.ts";
 import type { Route } from "../../src/http/route.ts";
 
 const PROSE = `# The API

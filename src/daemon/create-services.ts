@@ -8,6 +8,7 @@ import { SandboxFinder } from "../engine/walls/sandbox-finder.ts";
 import { EngineImage, fallbackFolders } from "../engine/engine-image.ts";
 import { type ServiceEvent, ServiceEvents } from "../events/service-events.ts";
 import type { MachineMemory, ManagementServices } from "../dialects/management/management-services.ts";
+import { REQUEST_LINE } from "../http/middleware/request-log.ts";
 import { createInference } from "../inference/create-inference.ts";
 import type { Inference } from "../inference/inference.ts";
 import { createMetrics, type ScrapedGauges } from "../metrics/create-metrics.ts";
@@ -16,8 +17,7 @@ import { residentBytes } from "../machine/process-memory.ts";
 import type { Model, Models } from "../models/model.ts";
 import { Activity } from "./activity/activity.ts";
 import { createModels } from "./create-models.ts";
-import { logSocketChat } from "./log-socket-chat.ts";
-import { startTraces } from "./start-traces.ts";
+import { startTraces } from "./tracing/start-traces.ts";
 import { BrowserScripts, compatWasm } from "./browser-scripts.ts";
 import { createFileOpener } from "./open-file.ts";
 import { pageFile } from "./page-file.ts";
@@ -89,7 +89,10 @@ export async function createServices(
   });
   activity.subscribe(events);
   activity.onRequestEnd(({ head, end, isSocketChat, logged }) => {
-    if (isSocketChat) logSocketChat(logger, head, end, logged);
+    // Of others, the HTTP side writes the line.
+    if (!isSocketChat) return;
+    const { id, method, path } = head;
+    logger.info({ request_id: id, method, path, status: end.status, ms: end.ms, ...logged }, REQUEST_LINE);
   });
   const traces = await startTraces(config.tracing.otlp_endpoint, version, logger);
   if (traces) activity.onRequestEnd((ended) => traces.add(ended));

@@ -93,11 +93,8 @@ export function estimateMemory(question: MemoryQuestion): MemoryEstimate {
     CACHE_TYPE_BYTES[spec.cacheTypeK ?? "f16"] + CACHE_TYPE_BYTES[spec.cacheTypeV ?? "f16"];
   const kvBytes = half * kvNumberBytes * contextTokens(spec);
   const heapBytes = Math.ceil(fileBytes + kvBytes + stepBytes(question) + HEAP_BASE_BYTES);
-  const threads = spec.hearsAudio
-    ? Math.max(spec.threads, AUDIO_THREADS)
-    : spec.threads > 1
-      ? spec.threads
-      : 0; // a single thread is the worker itself
+  const workers = Math.max(spec.threads, spec.hearsAudio ? AUDIO_THREADS : 1);
+  const threads = workers > 1 ? workers : 0; // a single thread is the worker itself
   const roomBytes = REQUESTS_BYTES + (spec.projectorFile === undefined ? 0 : IMAGES_BYTES);
   const heapLimitBytes = Math.ceil(heapBytes * (1 + ESTIMATE_ERROR) + plannedBytes(question) + roomBytes);
   return { heapBytes, heapLimitBytes, totalBytes: heapBytes + PROCESS_BASE_BYTES + threads * THREAD_BYTES };

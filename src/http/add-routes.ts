@@ -5,7 +5,7 @@ import type { AppContext, AppEnv } from "./app-env.ts";
 import { isShared, type Dialect } from "./dialect.ts";
 import { errorResponse } from "./errors/error-response.ts";
 import { assertServing, type Life } from "./errors/serving.ts";
-import type { Route } from "./route.ts";
+import { openApiPath, type Route } from "./route.ts";
 
 /** Serves the routes of dialects, behind what the app has been told to use so far, and answers everything else. */
 export function addRoutes(app: Hono<AppEnv>, dialects: readonly Dialect[], life: Readonly<Life>): void {
@@ -13,11 +13,13 @@ export function addRoutes(app: Hono<AppEnv>, dialects: readonly Dialect[], life:
   const routes = dialects.flatMap((dialect) => dialect.routes);
   for (const offered of inOrder(dialects)) {
     const { route } = offered;
+    const pattern = openApiPath(route.path);
     app.on(route.method, route.path, async (context, next) => {
       if (!offered.isMeant(context.req.raw.headers)) {
         await next();
         return context.res;
       }
+      context.set("route", pattern);
       if (!route.alwaysOn) assertServing({ life });
       return await route.handle(context);
     });

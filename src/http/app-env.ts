@@ -17,6 +17,8 @@ export interface AppEnv {
   Variables: {
     /** Sent back as x-request-id. */
     requestId: string;
+    /** Pattern of the path of the route that answers, such as "/api/models/{name}". */
+    route?: string;
     /** What the request asked for and did not get, though it was answered. */
     warnings?: readonly string[];
     /** Carries the request id in each line. Never log prompts, keys or bodies. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Dialect } from "./dialect.ts";
-import type { Route, RouteAnswer } from "./route.ts";
+import { openApiPath, type Route, type RouteAnswer } from "./route.ts";
 
 type Json = Record<string, unknown>;
 
@@ -39,11 +39,6 @@ export function openApiDocument(version: string, dialects: readonly Dialect[]): 
     },
     security: [{}, { bearer: [] }, { apiKey: [] }],
   };
-}
-
-/** "/api/models/:name{.+}/unload" → "/api/models/{name}/unload". */
-export function openApiPath(path: string): string {
-  return path.replaceAll(/:(\w+)(?:\{[^/]*?\}(?=\/|$))?/g, "{$1}");
 }
 
 interface DescribedRoute extends Route {

@@ -81,3 +81,8 @@ export function defineRoute<
     },
   };
 }
+
+/** "/api/models/:name{.+}/unload" → "/api/models/{name}/unload". */
+export function openApiPath(path: string): string {
+  return path.replaceAll(/:(\w+)(?:\{[^/]*?\}(?=\/|$))?/g, "{$1}");
+}

@@ -134,13 +134,17 @@ const ID3_BYTES = 10;
  * cut off: behind one, a decoder may find a file of another format.
  */
 function readMp3(file: Uint8Array<ArrayBuffer>, mostSeconds: number): AudioFile {
-  const begin = firstFrame(file, id3Length(file));
-  if (begin === undefined) throw new InvalidAudio("it is not a WAV, MP3 or FLAC file");
+  let begin: number | undefined;
   let seconds = 0;
-  for (let at: number | undefined = begin; at !== undefined && seconds <= mostSeconds;) {
-    seconds += LONGEST_FRAME / (frameRate(file, at) ?? LEAST_RATE);
-    at = firstFrame(file, at + 1);
+  // A call for each byte to search for would take most of a second.
+  for (let at = id3Length(file); at < file.length && seconds <= mostSeconds; at += 1) {
+    if (file[at] !== 0xff) continue;
+    const rate = frameRate(file, at);
+    if (rate === undefined) continue;
+    begin ??= at;
+    seconds += LONGEST_FRAME / rate;
   }
+  if (begin === undefined) throw new InvalidAudio("it is not a WAV, MP3 or FLAC file");
   return { data: file.slice(begin), seconds };
 }
 
@@ -150,24 +154,16 @@ function id3Length(file: Uint8Array): number {
   return ID3_BYTES + size;
 }
 
-function firstFrame(file: Uint8Array, from: number): number | undefined {
-  for (let at = file.indexOf(0xff, from); at >= 0; at = file.indexOf(0xff, at + 1))
-    if (frameRate(file, at) !== undefined) return at;
-  return undefined;
-}
-
-/** Samples per second of the frame that begins here; undefined if none can. */
+/** Samples per second of the frame that begins here; undefined if none can. Called for each byte of some files. */
 function frameRate(file: Uint8Array, at: number): number | undefined {
   const second = file[at + 1] ?? 0;
   const third = file[at + 2] ?? 0xff;
-  const isSynchronized = second >= 0xe0;
   const layer = (second >>> 1) & 3;
   const bitrate = third >>> 4;
+  if (file[at] !== 0xff || second < 0xe0 || layer === 0 || bitrate === 15) return undefined;
   const rate = MP3_RATES[(third >>> 2) & 3];
   const divisor = MP3_DIVISORS[(second >>> 3) & 3];
-  if (!isSynchronized || layer === 0 || bitrate === 15 || rate === undefined || divisor === undefined)
-    return undefined;
-  return rate / divisor;
+  return rate === undefined || divisor === undefined ? undefined : rate / divisor;
 }
 
 function checkSound(channels: number, rate: number): void {

@@ -101,7 +101,7 @@ export class Activity {
     const request = new FollowedRequest(head);
     return followerOf(request, () => {
       const ms = Math.round(performance.now() - startedAt);
-      this.#ended(request, head, { status: SOCKET_STATUS, ms, isAborted: false }, true);
+      this.#ended(request, head, { status: SOCKET_STATUS, ms, isAborted: false, route: SOCKET.path }, true);
     });
   }
 

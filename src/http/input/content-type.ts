@@ -4,6 +4,9 @@ const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json$/;
 /** What `curl -d` sends when no header is given. */
 const CURL_DEFAULT_TYPE = "application/x-www-form-urlencoded";
 
+/** Browsers add credentials of other schemes by themselves. */
+const BEARER = /^bearer /i;
+
 /** Throws `unsupported_media_type` for a compressed body, which is not decompressed. */
 export function assertNotCompressed(headers: Headers): void {
   const encoding = headers.get("content-encoding")?.trim().toLowerCase() ?? "";
@@ -33,10 +36,11 @@ export function assertJsonContentType(headers: Headers): void {
 
 /**
  * Throws `unsupported_media_type` for a request without a body from a foreign page that would change something. Any page
- * may send a POST without a preflight; if it is declared as JSON or has a key there was one, and CORS has decided.
+ * may send a POST without a preflight; if it is declared as JSON or bears a token there was one, and CORS has decided.
  */
 export function assertPreflighted(headers: Headers, isForeignPage: boolean): void {
-  if (!isForeignPage || JSON_TYPE.test(mediaType(headers)) || headers.has("authorization")) return;
+  const isAsked = JSON_TYPE.test(mediaType(headers)) || BEARER.test(headers.get("authorization") ?? "");
+  if (!isForeignPage || isAsked) return;
   throw new ServiceError(
     "unsupported_media_type",
     'A page of another origin must send this with "Content-Type: application/json", or its origin must be named in ' +

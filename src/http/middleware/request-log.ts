@@ -18,6 +18,8 @@ export interface RequestHead {
 export interface RequestEnd {
   readonly status: number;
   readonly ms: number;
+  /** Pattern of the path that answered, such as "/api/models/{name}"; none did when it was refused before, or unknown. */
+  readonly route?: string | undefined;
   /** The client left before its answer was complete. */
   readonly isAborted: boolean;
 }
@@ -52,7 +54,7 @@ export function requestLog(follow: FollowRequest = FOLLOW_NOTHING): MiddlewareHa
     const { status } = context.res;
     const log = (isAborted: boolean): void => {
       const ms = Math.round(performance.now() - startedAt);
-      const figures = onEnd({ status, ms, isAborted });
+      const figures = onEnd({ status, ms, isAborted, route: context.get("route") });
       const line = { method, path, status, ms, ...(isAborted && { aborted: true }), ...figures };
       context.get("logger").info(line, REQUEST_LINE);
     };

@@ -20,7 +20,6 @@ const ROOMS = [
   "config",
   "events",
   "metrics",
-  "tracing",
   "files",
   "json",
   "async",

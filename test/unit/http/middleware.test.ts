@@ -120,6 +120,7 @@ describe("CORS", () => {
         { "sec-fetch-site": "cross-site" },
         { origin, "content-type": "text/plain" },
         { origin, "content-type": "application/x-www-form-urlencoded" },
+        { origin, authorization: "Basic YTpi" },
       ]) {
         expect({ headers, status: await statusOf(method, path, headers) }).toEqual({ headers, status: 415 });
       }
@@ -128,6 +129,7 @@ describe("CORS", () => {
     test.each(cases)("takes %s %s from all others", async (method, path) => {
       expect(await statusOf(method, path, {})).not.toBe(415);
       expect(await statusOf(method, path, { origin, "content-type": "application/json" })).not.toBe(415);
+      expect(await statusOf(method, path, { origin, authorization: "Bearer any" })).not.toBe(415);
       expect(await statusOf(method, path, { origin: "http://daemon.test:8080" })).not.toBe(415);
       expect(await statusOf(method, path, { "sec-fetch-site": "same-origin" })).not.toBe(415);
       expect(await statusOf(method, path, { origin }, http({ cors_origins: [origin] }))).not.toBe(415);

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { documentedDialects } from "../../../../src/daemon/dialects.ts";
-import { openApiPath } from "../../../../src/http/openapi-document.ts";
+import { openApiPath } from "../../../../src/http/route.ts";
 import { fakeServices, fakeApp } from "../../../support/fake-services.ts";
 
 interface OpenApi {

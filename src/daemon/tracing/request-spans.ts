@@ -10,33 +10,11 @@ import {
   type Tracer,
 } from "@opentelemetry/api";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
+import type { WorkFigures } from "../../inference/follow-work.ts";
+import type { EndedRequest } from "../activity/activity.ts";
 
-/** A request that is over, as much of it as its spans tell: never a word of a prompt or an answer. */
-export interface TracedRequest {
-  readonly head: {
-    readonly id: string;
-    readonly method: string;
-    readonly path: string;
-    /** The headers of W3C Trace Context. */
-    readonly traceParent?: string | undefined;
-    readonly traceState?: string | undefined;
-  };
-  readonly startedAt: Date;
-  readonly end: { readonly status: number; readonly ms: number; readonly isAborted: boolean };
-  /** Of the model; times are milliseconds from the request's arrival. */
-  readonly work: {
-    readonly endpoint?: "chat" | "generate" | "embeddings";
-    readonly model?: string;
-    readonly promptTokens?: number;
-    readonly cachedTokens?: number;
-    readonly completionTokens?: number;
-    readonly loadedMs?: number;
-    readonly admittedMs?: number;
-    readonly firstTokenMs?: number;
-    readonly finishReason?: string;
-    readonly failure?: string;
-  };
-}
+/** What spans tell of a request. */
+export type TracedRequest = Pick<EndedRequest, "head" | "startedAt" | "end" | "work">;
 
 /** Names of operations in OpenTelemetry's conventions for generative AI. */
 const OPERATIONS = { chat: "chat", generate: "text_completion", embeddings: "embeddings" } as const;
@@ -49,19 +27,21 @@ const PROPAGATOR = new W3CTraceContextPropagator();
 /**
  * Records a request as a span of the server, its model's work as a span below it, and the stages of that below again. They
  * are made when the request is over, so that nothing is in its way. Names follow OpenTelemetry's semantic conventions for
- * HTTP and generative AI.
+ * HTTP and generative AI. Nothing of a prompt or an answer is in them.
  */
 export function recordRequest(tracer: Tracer, request: TracedRequest): void {
   const { head, startedAt, end, work } = request;
   const at = (ms: number): HrTime => toTime(startedAt.getTime() + ms);
   const root = tracer.startSpan(
-    `${head.method} ${head.path}`,
+    // Names that clients make up would be as many as there are requests.
+    end.route === undefined ? head.method : `${head.method} ${end.route}`,
     {
       kind: SpanKind.SERVER,
       startTime: at(0),
       attributes: {
         "http.request.method": head.method,
         "url.path": head.path,
+        ...(end.route !== undefined && { "http.route": end.route }),
         "http.response.status_code": end.status,
         "daybreak.request.id": head.id,
         ...(end.isAborted && { "daybreak.request.aborted": true }),
@@ -91,7 +71,7 @@ export function recordRequest(tracer: Tracer, request: TracedRequest): void {
   root.end(at(end.ms));
 }
 
-function modelAttributes(work: TracedRequest["work"]): Attributes {
+function modelAttributes(work: WorkFigures): Attributes {
   return {
     "gen_ai.provider.name": "daybreak",
     ...(work.model !== undefined && {
@@ -115,7 +95,7 @@ function fail(span: Span, code: string | undefined): void {
 }
 
 /** The span of the client that asked, if it says so in a valid header. */
-function callerOf({ traceParent, traceState }: TracedRequest["head"]): Context {
+function callerOf({ traceParent, traceState }: EndedRequest["head"]): Context {
   const headers = { traceparent: traceParent, tracestate: traceState };
   return PROPAGATOR.extract(ROOT_CONTEXT, headers, {
     get: (_carrier, key) =>

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { Traces } from "../tracing/open-traces.ts";
+import type { Traces } from "./open-traces.ts";
 
 /** Either says where a receiver is. */
 const ENDPOINT_VARIABLES = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
@@ -15,7 +15,7 @@ export async function startTraces(
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<Traces | undefined> {
   if (endpoint === undefined && !isAskedFor(env)) return undefined;
-  const { openTraces } = await import("../tracing/open-traces.ts");
+  const { openTraces } = await import("./open-traces.ts");
   return openTraces({
     endpoint,
     version,

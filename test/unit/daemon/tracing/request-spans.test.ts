@@ -1,7 +1,7 @@
 import { SpanKind, SpanStatusCode } from "@opentelemetry/api";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { expect, test } from "vitest";
-import { recordRequest, type TracedRequest } from "../../../src/tracing/request-spans.ts";
+import { recordRequest, type TracedRequest } from "../../../../src/daemon/tracing/request-spans.ts";
 
 const CALLER = { trace: "0af7651916cd43dd8448eb211c80319c", span: "b7ad6b7169203331" };
 const startedAt = new Date("2026-01-02T03:04:05.250Z");
@@ -9,7 +9,7 @@ const startedAt = new Date("2026-01-02T03:04:05.250Z");
 const chat: TracedRequest = {
   head: { id: "an-id", method: "POST", path: "/api/chat" },
   startedAt,
-  end: { status: 200, ms: 900, isAborted: false },
+  end: { status: 200, ms: 900, isAborted: false, route: "/api/chat" },
   work: {
     endpoint: "chat",
     model: "mini",
@@ -96,7 +96,7 @@ test("a client that does not sample its trace gets no spans", () => {
 test("a failure has the code of its error, and a request without a model no spans below it", () => {
   const failed = spansOf({
     ...chat,
-    end: { status: 500, ms: 3, isAborted: false },
+    end: { status: 500, ms: 3, isAborted: false, route: "/api/chat" },
     work: { endpoint: "chat", model: "mini", loadedMs: 1, failure: "engine_crashed" },
   });
   expect(failed.get("POST /api/chat")).toMatchObject({
@@ -106,6 +106,14 @@ test("a failure has the code of its error, and a request without a model no span
   expect(failed.get("chat mini")?.status.code).toBe(SpanStatusCode.ERROR);
   expect([...failed.keys()]).toEqual(["load", "chat mini", "POST /api/chat"]);
 
-  const look = spansOf({ ...chat, head: { ...chat.head, method: "GET", path: "/health" }, work: {} });
-  expect([...look.keys()]).toEqual(["GET /health"]);
+  const head = { ...chat.head, method: "GET", path: "/api/models/some" };
+  const look = spansOf({ ...chat, head, end: { ...chat.end, route: "/api/models/{name}" }, work: {} });
+  expect([...look.keys()]).toEqual(["GET /api/models/{name}"]);
+});
+
+test("a path that nobody serves is no name of a span", () => {
+  const head = { ...chat.head, path: "/made/up/by/somebody" };
+  const spans = spansOf({ ...chat, head, end: { ...chat.end, status: 404, route: undefined }, work: {} });
+  expect([...spans.keys()]).toEqual(["POST"]);
+  expect(spans.get("POST")?.attributes["url.path"]).toBe("/made/up/by/somebody");
 });

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { afterEach, expect, test } from "vitest";
-import { openTraces } from "../../../src/tracing/open-traces.ts";
-import type { TracedRequest } from "../../../src/tracing/request-spans.ts";
+import { openTraces } from "../../../../src/daemon/tracing/open-traces.ts";
+import type { TracedRequest } from "../../../../src/daemon/tracing/request-spans.ts";
 
 const LOOK: TracedRequest = {
   head: { id: "an-id", method: "GET", path: "/health" },
