@@ -5,11 +5,13 @@ import type { ModelServices } from "../services.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import type { Models } from "../../models/model.ts";
 import { PullSteps } from "../../models/pull-steps.ts";
+import { QuantizeSteps } from "../../models/quantize/quantize-steps.ts";
 import { blobRoutes } from "./blob-routes.ts";
 import { CREATE_STATUSES, createRequestSchema, toModelfile } from "./ollama-create.ts";
 import { findModel, requestedName, toModelName } from "./model-name.ts";
 import { line, ollamaLines } from "./ollama-error.ts";
 import { pullRequestSchema, statusLineSchema, toPullLines } from "./ollama-pull.ts";
+import { toQuantizeLines } from "./ollama-quantize.ts";
 import { modelField, nameField } from "./ollama-request-fields.ts";
 
 const tag = "Ollama API";
@@ -45,7 +47,19 @@ export function storeRoutes({ models }: ModelServices): readonly Route[] {
       answers: statusAnswers,
       async handle(context, { body }) {
         const modelfile = await toModelfile(body, (digest) => models.blobs.find(digest));
-        await models.create(toModelName(requestedName(body)), modelfile, {});
+        const alias = toModelName(requestedName(body));
+        if (body.quantize) {
+          const { signal } = context.req.raw;
+          const options = { alias, modelfile, quantization: body.quantize, mayRequantize: false };
+          const steps = new QuantizeSteps((onProgress) => models.quantize(options, onProgress, signal));
+          if (body.stream === false) {
+            await steps.finished();
+            return context.json(SUCCESS);
+          }
+          await steps.begun();
+          return streamResponse(context, toLines(toQuantizeLines(steps)), ollamaLines);
+        }
+        await models.create(alias, modelfile, {});
         if (body.stream === false) return context.json(SUCCESS);
         return streamResponse(context, statusLines(CREATE_STATUSES), ollamaLines);
       },

@@ -127,7 +127,7 @@ const conversions: readonly Conversion[] = [
       license: "MIT",
       parameters: { seed: 1 },
     },
-    elsewhere: ["model", "name", "stream", "modelfile", "files"],
+    elsewhere: ["model", "name", "stream", "modelfile", "files", "quantize"],
   },
 ];
 
