@@ -25,15 +25,13 @@ export async function withLoadedModel<Result>(
   const named = async (): Promise<string> =>
     model ?? (await client.json(statusSchema, "GET", "/api/system/status")).default_model;
   const say = async (alias: string): Promise<void> => await writeLine(io.stderr, `Loading ${alias} ...`);
-  const notice = setTimeout(() => {
-    // Only a notice: what is wrong, the work itself will say.
-    void named()
-      .then(async (alias) => {
-        const { state } = await client.json(stateSchema, "GET", modelPath(alias));
-        if (state === "loading") await say(alias);
-      })
-      .catch(() => undefined);
-  }, NOTICE_AFTER_MS);
+  const sayIfLoading = async (): Promise<void> => {
+    const alias = await named();
+    const { state } = await client.json(stateSchema, "GET", modelPath(alias));
+    if (state === "loading") await say(alias);
+  };
+  // Only a notice: what is wrong, the work itself will say.
+  const notice = setTimeout(() => void sayIfLoading().catch(() => undefined), NOTICE_AFTER_MS);
   try {
     return await work();
   } catch (error) {

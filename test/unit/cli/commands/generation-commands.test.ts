@@ -121,16 +121,15 @@ describe("run", () => {
   });
 
   it("says so when it waits for the daemon to load the model", async () => {
-    let asked = (): void => undefined;
-    const told = new Promise<void>((resolve) => (asked = resolve));
+    const told = Promise.withResolvers<void>();
     const { code, stdout, stderr } = await against(
       {
         "POST /api/generate": async (response: ServerResponse) => {
-          await told;
-          await answers["POST /api/generate"](response);
+          await told.promise;
+          answers["POST /api/generate"](response);
         },
         "GET /api/models/slow": (response: ServerResponse) => {
-          response.end('{"state":"loading"}', asked);
+          response.end('{"state":"loading"}', told.resolve);
         },
       },
       ["run", "hi", "-m", "slow"],
