@@ -74,6 +74,8 @@ describe("prompts that no slot holds any more", () => {
       }
     };
     await Promise.all([taker(0), taker(1)]);
-    for (const { prompt, text } of asked) expect((await ask(prompt, false)).text, prompt).toBe(text);
+    const afresh: { prompt: string; text: string }[] = [];
+    for (const { prompt } of asked) afresh.push({ prompt, text: (await ask(prompt, false)).text });
+    expect(asked).toEqual(afresh);
   });
 });
