@@ -15,8 +15,8 @@ describe("the settings of sampling in a request", () => {
       for (const each of [name, ...aliases]) {
         const value = Object.entries(SAMPLING_SAMPLES).find(([sample]) => sample === each)?.[1];
         const sampling = read({ [each]: value });
-        expect(sampling[key], each).toBeDefined();
-        expect(samplingSchema.safeParse(sampling).success, each).toBe(true);
+        expect([each, sampling[key]]).not.toEqual([each, undefined]);
+        expect(samplingSchema.parse(sampling)).toEqual(sampling);
       }
     }
   });
@@ -66,8 +66,8 @@ describe("a field that would change the answer and cannot be kept", () => {
         structural_tag: { structures: [] },
       })) {
         const answer = await all.post(path, { ...base, [field]: value });
-        expect(answer.status, field).toBe(400);
-        expect(await answer.text(), field).toContain(`${field}: is not supported: `);
+        expect([field, answer.status]).toEqual([field, 400]);
+        expect(await answer.text()).toContain(`${field}: is not supported: `);
       }
       const nothing = {
         min_tokens: 0,
