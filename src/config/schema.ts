@@ -136,7 +136,12 @@ export const configSchema = z.strictObject({
         .array(z.string())
         .default([])
         .describe("If not empty, paths in load requests and Modelfiles must be inside these folders."),
-      auto_load: z.boolean().default(false).describe("Load a model on disk when a request names it."),
+      auto_load: z
+        .boolean()
+        .default(true)
+        .describe(
+          "Load a model on disk when a request names it, and unload idle models where it needs their memory. If false, such a request is 404 model_not_loaded; Ollama's API loads models all the same.",
+        ),
       keep_alive: duration
         .default(300_000)
         .describe("How long an automatically loaded model stays loaded after its last request."),
@@ -161,6 +166,13 @@ export const configSchema = z.strictObject({
         .default(false)
         .describe(
           "Stop answers that run in circles, unless the request or the model says otherwise: the same tokens at least four times, for 512 tokens in all (256 for up to four tokens, 4096 for numbers).",
+        ),
+      prompt_cache: z
+        .int()
+        .min(-1)
+        .default(-1)
+        .describe(
+          "Bytes of memory per model for prompts that no slot holds any more, so that conversations which take turns are not read again; part of the memory budget. 0 turns it off; -1 chooses: as many as four contexts take, at most 1 GiB and an eighth of what the model leaves free.",
         ),
       slots: z
         .int()
