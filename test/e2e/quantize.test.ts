@@ -114,7 +114,7 @@ describe("a quantization that is not to be", () => {
     const second = await post("/api/models/quantize", { ...body, destination: "second" });
     expect(second.status).toBe(503);
     left.abort();
-    await expect(answer.text()).rejects.toThrow();
+    await expect(answer.text()).rejects.toThrow(/abort/);
     await expect
       .poll(async () => (await post("/api/models/quantize", { ...body, source, quantization: "F16" })).status)
       .toBe(200);

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { QuantizedModel, QuantizeProgress } from "../../../../src/models/model.ts";
 import { QuantizeSteps } from "../../../../src/models/quantize/quantize-steps.ts";
@@ -35,10 +36,10 @@ describe("the steps of a quantization", () => {
   test("are at most ten in a second", async () => {
     let now = 0;
     const work = Promise.withResolvers<QuantizedModel>();
-    let report: (progress: QuantizeProgress) => void = () => {};
+    const reports: ((progress: QuantizeProgress) => void)[] = [];
     const steps = new QuantizeSteps(
-      (given) => {
-        report = given;
+      (report) => {
+        reports.push(report);
         return work.promise;
       },
       () => now,
@@ -47,11 +48,10 @@ describe("the steps of a quantization", () => {
     const reading = (async () => {
       for await (const step of steps) seen.push(step);
     })();
-    const tick = async (): Promise<void> => await new Promise((resolve) => setImmediate(resolve));
     for (let bytes = 1; bytes <= 100; bytes++) {
-      report(progress(bytes));
+      reports[0]?.(progress(bytes));
       now += 10;
-      await tick();
+      await setImmediate();
     }
     work.resolve(RESULT);
     await reading;
