@@ -58,6 +58,7 @@ const conversions: readonly Conversion[] = [
     elsewhere: [
       "stream",
       "stream_options",
+      "return_progress",
       "modalities",
       ...Object.keys(GRAMMAR_SAMPLES),
       "functions",
@@ -82,7 +83,7 @@ const conversions: readonly Conversion[] = [
       suffix: "end",
       best_of: 4,
     },
-    elsewhere: ["stream", "stream_options", "echo"],
+    elsewhere: ["stream", "stream_options", "return_progress", "echo"],
   },
   {
     name: "POST /v1/embeddings",
