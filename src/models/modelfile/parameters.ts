@@ -49,7 +49,7 @@ const PARAMETER_NAMES: ReadonlySet<string> = new Set([
 export const REPEATABLE_PARAMETER = "stop";
 
 /** Whether a parameter is known here. */
-export function isParameter(name: string): boolean {
+export function isKnownParameter(name: string): boolean {
   return PARAMETER_NAMES.has(name);
 }
 

@@ -1,6 +1,6 @@
 import type { Capabilities, ModelSettings } from "../model.ts";
 import { type Instruction, modelfileError, readBoolean } from "./parse-instructions.ts";
-import { isParameter, type MutableParameters, readNumber, setParameter } from "./parameters.ts";
+import { isKnownParameter, type MutableParameters, readNumber, setParameter } from "./parameters.ts";
 import { chatTemplate } from "./template/chat-template.ts";
 import { readThinking, readToolFormat } from "./text-marks.ts";
 
@@ -28,7 +28,7 @@ export function readSettings(instructions: readonly Instruction[]): ModelSetting
     maxTokens: undefined,
   };
   for (const { line, key, text } of all("PARAMETER")) {
-    if (!isParameter(key)) continue;
+    if (!isKnownParameter(key)) continue;
     const problem = setParameter(parameters, key, text);
     if (problem !== undefined) throw modelfileError(line, `PARAMETER ${key}: ${problem}.`);
   }

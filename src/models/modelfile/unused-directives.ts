@@ -1,4 +1,4 @@
-import { isParameter } from "./parameters.ts";
+import { isKnownParameter } from "./parameters.ts";
 import { type Instruction, parseInstructions } from "./parse-instructions.ts";
 
 /** Directives of Ollama that have no effect here, and why. */
@@ -39,7 +39,7 @@ function toUnused({ directive, key, text }: Instruction): UnusedDirective | unde
   if (directive === "RENDERER" || directive === "PARSER" || directive === "REQUIRES") {
     return { directive, key, text };
   }
-  return directive === "PARAMETER" && !isParameter(key) ? { directive, key, text } : undefined;
+  return directive === "PARAMETER" && !isKnownParameter(key) ? { directive, key, text } : undefined;
 }
 
 function noteOn({ directive, key, text }: UnusedDirective): string {
