@@ -2,8 +2,10 @@ import { z } from "zod";
 import { modelName } from "../../http/input/known-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { ModelServices } from "../services.ts";
+import { tellWarnings } from "../../http/middleware/answer-warnings.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import type { Models } from "../../models/model.ts";
+import { modelfileNotes } from "../../models/modelfile/unused-directives.ts";
 import { PullSteps } from "../../models/pull-steps.ts";
 import { QuantizeSteps } from "../../models/quantize/quantize-steps.ts";
 import { blobRoutes } from "./blob-routes.ts";
@@ -48,20 +50,23 @@ export function storeRoutes({ models }: ModelServices): readonly Route[] {
       async handle(context, { body }) {
         const modelfile = await toModelfile(body, (digest) => models.blobs.find(digest));
         const alias = toModelName(requestedName(body));
-        if (body.quantize) {
-          const { signal } = context.req.raw;
-          const options = { alias, modelfile, quantization: body.quantize, mayRequantize: false };
-          const steps = new QuantizeSteps((onProgress) => models.quantize(options, onProgress, signal));
-          if (body.stream === false) {
-            await steps.finished();
-            return context.json(SUCCESS);
-          }
-          await steps.begun();
-          return streamResponse(context, toLines(toQuantizeLines(steps)), ollamaLines);
-        }
-        await models.create(alias, modelfile, {});
+        const quantization = body.quantize;
+        const steps = quantization
+          ? new QuantizeSteps((onProgress) =>
+              models.quantize(
+                { alias, modelfile, quantization, mayRequantize: false },
+                onProgress,
+                context.req.raw.signal,
+              ),
+            )
+          : undefined;
+        if (!steps) await models.create(alias, modelfile, {});
+        else if (body.stream === false) await steps.finished();
+        else await steps.begun();
+        tellWarnings(context, modelfileNotes(modelfile));
         if (body.stream === false) return context.json(SUCCESS);
-        return streamResponse(context, statusLines(CREATE_STATUSES), ollamaLines);
+        const lines = steps ? toLines(toQuantizeLines(steps)) : statusLines(CREATE_STATUSES);
+        return streamResponse(context, lines, ollamaLines);
       },
     }),
     defineRoute({

@@ -186,5 +186,6 @@ function plainDefinition({ alias, source, files, projector }: ModelRecord): Mode
     digest: undefined,
     license: undefined,
     author: undefined,
+    unused: [],
   };
 }
