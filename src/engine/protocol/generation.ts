@@ -113,6 +113,9 @@ export function continuesLast({ messages, continueLast }: ChatInput): boolean {
 /** Seeds are 32 bits wide. */
 const UINT32_MAX = 0xffffffff;
 
+/** Most tokens that are guessed at once: longer guesses are rarely right to their end. */
+export const MOST_GUESSED = 64;
+
 /** Sampling settings, in the ranges that the engine accepts. An absent one means the engine's default. */
 export const samplingSchema = z.object({
   temperature: z.number().min(0).max(100).optional(),
@@ -135,6 +138,8 @@ export const samplingSchema = z.object({
   logitBias: z.array(z.object({ token: z.int().min(0), bias: z.number().min(-100).max(100) })).optional(),
   /** Continue after the end-of-generation token; for benchmarks. */
   ignoreEos: z.boolean().optional(),
+  /** Most tokens to guess from what the text repeats, and to have checked in one step; 0: none. */
+  guessTokens: z.int().min(0).max(MOST_GUESSED).optional(),
 });
 export type Sampling = z.infer<typeof samplingSchema>;
 
@@ -175,6 +180,8 @@ export const usageSchema = z.object({
   cachedTokens: z.int().min(0),
   /** Completion tokens spent on reasoning, as far as that is known. */
   reasoningTokens: z.int().min(0),
+  /** Tokens that were guessed, and those of them that the model said too; absent: none were. */
+  guesses: z.object({ tokens: z.int().min(0), kept: z.int().min(0) }).optional(),
 });
 export type Usage = z.infer<typeof usageSchema>;
 

@@ -3,7 +3,13 @@ import { buildCompletionCall, toRequestJson } from "../../../../src/engine/core/
 import type { GenerationRequest } from "../../../../src/engine/protocol/generation.ts";
 import { chatRequest, promptRequest } from "../../../support/engine-fixture.ts";
 
-const context = { mediaMarker: "<media>", contextSize: 4096, sharedContext: false, reasonsUnasked: true };
+const context = {
+  mediaMarker: "<media>",
+  contextSize: 4096,
+  sharedContext: false,
+  reasonsUnasked: true,
+  guessTokens: 0,
+};
 
 function bodyOf(request: GenerationRequest): Record<string, unknown> {
   return { ...buildCompletionCall(request, context).body };
@@ -138,6 +144,15 @@ describe("a request to llama.cpp's server", () => {
       enable_thinking: true,
       thinking: true,
     });
+  });
+
+  test("tells the kernels how many tokens to guess, by itself or else by how the model was loaded", () => {
+    const body = (guessTokens: number, sampling = {}) =>
+      buildCompletionCall(promptRequest("x", { sampling }), { ...context, guessTokens }).body;
+    expect(body(0)).toMatchObject({ sse_ping_interval: 0 });
+    expect(body(16)).toMatchObject({ sse_ping_interval: 16 });
+    expect(body(16, { guessTokens: 0 })).toMatchObject({ sse_ping_interval: 0 });
+    expect(body(0, { guessTokens: 8 })).toMatchObject({ sse_ping_interval: 8 });
   });
 
   test("has no reasoning in front of a format, unless the prompt of the template has", () => {
