@@ -1,5 +1,5 @@
 import { contextTokens, type EngineSpec } from "../protocol/engine-spec.ts";
-import { MOST_GUESSED } from "../protocol/generation.ts";
+import { MOST_GUESSED } from "../protocol/sampling-fields.ts";
 import type { LoadParameters } from "./wllama-api.ts";
 
 /** The part of a specification without file names; files reach the engine as blobs. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { gpuDeviceSchema } from "../gpu/gpu-report.ts";
-import { MOST_GUESSED } from "./generation.ts";
+import { MOST_GUESSED } from "./sampling-fields.ts";
 
 const loraAdapterSchema = z.object({ path: z.string(), scale: z.number() });
 

@@ -1,6 +1,7 @@
 import { explainIssue, IN_WORDS, issueText } from "../../errors/explain-issue.ts";
 import { z } from "zod";
 import { samplingSchema, type Sampling } from "../../engine/protocol/generation.ts";
+import { SAMPLING_ENTRIES, type SamplingKey } from "../../engine/protocol/sampling-fields.ts";
 import type { ModelSettings } from "../model.ts";
 
 /** Smallest context that an engine can be started with. */
@@ -9,24 +10,10 @@ const MIN_CONTEXT = 16;
 const MAX_CONTEXT = 16 * 1024 * 1024;
 const MAX_STOP_SEQUENCES = 64;
 
-type SamplingField = Exclude<keyof Sampling, "logitBias" | "ignoreEos">;
-
-/** Sampling parameters by their PARAMETER names; the ranges are the engine's own. */
-const SAMPLING: ReadonlyMap<string, SamplingField> = new Map([
-  ["temperature", "temperature"],
-  ["top_p", "topP"],
-  ["top_k", "topK"],
-  ["min_p", "minP"],
-  ["typical_p", "typicalP"],
-  ["repeat_penalty", "repeatPenalty"],
-  ["repeat_last_n", "repeatLastN"],
-  ["presence_penalty", "presencePenalty"],
-  ["frequency_penalty", "frequencyPenalty"],
-  ["mirostat", "mirostat"],
-  ["mirostat_tau", "mirostatTau"],
-  ["mirostat_eta", "mirostatEta"],
-  ["seed", "seed"],
-] as const);
+/** Sampling parameters by their names; the ranges are the engine's own. */
+const SAMPLING: ReadonlyMap<string, SamplingKey> = new Map(
+  SAMPLING_ENTRIES.flatMap(([key, { name, isParameter }]) => (isParameter ? [[name, key]] : [])),
+);
 
 const SWITCH: ReadonlyMap<string, boolean> = new Map([
   ["true", true],
@@ -101,7 +88,10 @@ export function setParameter(settings: MutableParameters, name: string, value: s
 export function listParameters(settings: ParameterSettings): [name: string, value: string | number][] {
   const { sampling, contextSize, maxTokens, repetitionGuard, stop } = settings;
   const listed: [string, string | number | undefined][] = [
-    ...[...SAMPLING].map(([name, field]): [string, number | undefined] => [name, sampling[field]]),
+    ...[...SAMPLING].map(([name, field]): [string, number | undefined] => [
+      name,
+      sampling[field] === undefined ? undefined : Number(sampling[field]),
+    ]),
     ["num_ctx", contextSize],
     ["num_predict", maxTokens],
     ["repetition_guard", repetitionGuard === undefined ? undefined : Number(repetitionGuard)],
