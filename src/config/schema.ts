@@ -173,6 +173,13 @@ export const configSchema = z.strictObject({
         .describe(
           "ngram: guess tokens from what the text repeats and check several in one step, which makes answers faster that repeat much and changes none; unless the request, the load or the model says otherwise.",
         ),
+      prompt_cache: z
+        .int()
+        .min(-1)
+        .default(-1)
+        .describe(
+          "Bytes of memory per model for prompts that no slot holds any more, so that conversations which take turns are not read again; part of the memory budget. 0 turns it off; -1 chooses: as many as four contexts take, at most 1 GiB and an eighth of what the model leaves free.",
+        ),
       slots: z
         .int()
         .min(1)

@@ -49,6 +49,8 @@ export const engineSpecSchema = z.object({
   contextShift: z.boolean(),
   /** Most tokens to guess at once for a request that does not say; absent: none. */
   guessTokens: z.int().min(0).max(MOST_GUESSED).optional(),
+  /** Bytes of the heap for prompts that no slot holds any more; absent: none. */
+  promptCacheBytes: z.int().min(0).optional(),
 });
 export type EngineSpec = z.infer<typeof engineSpecSchema>;
 
