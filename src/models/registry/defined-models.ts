@@ -39,11 +39,6 @@ export class DefinedModels {
     return this.#saved(alias) !== undefined;
   }
 
-  /** The Modelfile of a created model, as it was written. */
-  written(alias: string): string | undefined {
-    return this.#saved(alias)?.modelfile;
-  }
-
   /** All usable models. */
   async list(): Promise<readonly ModelRecord[]> {
     const { state, logger } = this.#options;
@@ -94,6 +89,16 @@ export class DefinedModels {
     const alias = this.#registry.newName(target);
     await this.#checkFree(alias);
     return await this.#make({ alias, modelfile: this.print(source) }, false, check);
+  }
+
+  /** The Modelfile of a created model as it was written. */
+  written(alias: string): string | undefined {
+    return this.#saved(alias)?.modelfile;
+  }
+
+  /** The created model whose Modelfile begins with this line. */
+  findByFirstLine(line: string): { readonly alias: string; readonly modelfile: string } | undefined {
+    return this.#options.state.current.definitions.find(({ modelfile }) => modelfile.startsWith(`${line}\n`));
   }
 
   /** A Modelfile that recreates this model. */
