@@ -55,7 +55,7 @@ export function resolveGeneration(
   const { settings } = model;
   checkGeneration(request, model);
   const tokenLimit = resolveLimit(request, settings.maxTokens);
-  const maxTokens = tokenLimit?.tokens;
+  const maxTokens = tokenLimit?.tokens ?? shiftedLimit(model);
   const traits = traitsOf(settings.template ?? model.gguf.chatTemplate);
   const input = resolveInput(request.input, model, engine.hasChatTemplate);
   const withTools = input.kind === "chat" ? resolveTools(input, request.format, model) : undefined;
@@ -92,6 +92,13 @@ function resolveLimit(
   if (maxTokens !== undefined) return { tokens: maxTokens, setBy: "max_tokens" };
   if (ofModel !== undefined) return { tokens: ofModel, setBy: "num_predict" };
   return defaults.maxTokens === undefined ? undefined : { tokens: defaults.maxTokens, setBy: "default" };
+}
+
+/** A context that shifts is never full, and some models never end an answer. */
+const MOST_SHIFTED_CONTEXTS = 10;
+
+function shiftedLimit({ loadSettings, contextSize }: Model): number | undefined {
+  return loadSettings.contextShift ? MOST_SHIFTED_CONTEXTS * contextSize : undefined;
 }
 
 /** A message that goes on is past its reasoning. */

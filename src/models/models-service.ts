@@ -145,10 +145,10 @@ class ModelsService implements Models {
   async load(options: LoadOptions, signal?: AbortSignal): Promise<Model> {
     const { record, undo } = await recordToLoad(options, this.#registry, this.#pool);
     const { alias } = record;
-    const { contextSize, fallbackContext, gpuLayers, keepAliveMs = Number.POSITIVE_INFINITY } = options;
+    const { contextSize, fallbackContext, gpuLayers, load, keepAliveMs = Number.POSITIVE_INFINITY } = options;
     const mayEvict = this.#options.config.models.auto_load;
     try {
-      const wishes = { contextSize, fallbackContext, gpuLayers };
+      const wishes = { contextSize, fallbackContext, gpuLayers, load };
       const plan = await this.#planner.plan(record, { ...wishes, keepAliveMs, mayEvict });
       await this.#pool.load(alias, plan, signal);
     } catch (error) {
@@ -246,6 +246,7 @@ class ModelsService implements Models {
       memoryBytes,
       isDefault: record.alias === this.#default.alias,
       isPulling: this.#pulls.isPulling(record.alias),
+      likelySettings: (each) => this.#planner.loadSettings(each),
       likelyContext: (each) => this.#planner.likelyContext(each),
     });
   }

@@ -8,6 +8,7 @@ import {
   type ToolChoice,
   type ToolDefinition,
 } from "../protocol/generation.ts";
+import { withoutUndefined } from "../../json/without-undefined.ts";
 import { toLlamaSchema } from "../../schema/to-llama-schema.ts";
 
 /** Input of llama.cpp's completion action. */
@@ -116,10 +117,6 @@ function buildSampling(sampling: Sampling, contextSize: number): Record<string, 
 function randomSeed(): number {
   // Excludes the largest value, which means "no seed" to llama.cpp.
   return Math.floor(Math.random() * 0xffff_ffff);
-}
-
-function withoutUndefined(fields: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 function buildMessage(message: ChatMessage, mediaMarker: string, files: Uint8Array[]): object {

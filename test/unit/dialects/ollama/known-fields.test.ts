@@ -58,6 +58,8 @@ const options: Record<string, unknown> = {
   num_ctx: 100,
   num_predict: 3,
   num_gpu: 2,
+  num_batch: 64,
+  num_keep: 4,
   temperature: 0.1,
   top_p: 0.1,
   top_k: 3,

@@ -38,6 +38,13 @@ PARAMETER repeat_penalty 1.1
 PARAMETER repeat_last_n -1
 PARAMETER min_p 5e-2
 PARAMETER seed 7
+PARAMETER cache_type_v Q8_0
+PARAMETER rope_scaling yarn
+PARAMETER rope_freq_scale 0.25
+PARAMETER num_batch 256
+PARAMETER context_shift true
+PARAMETER num_keep -1
+PARAMETER pooling last
 PARAMETER stop <|end|>
 PARAMETER stop "\\n\\n"
 SYSTEM """
@@ -86,7 +93,16 @@ LICENSE """Apache
         stop: ["<|end|>", "\n\n"],
         contextSize: 8192,
         gpuLayers: -1,
-        flashAttention: "auto",
+        load: {
+          flashAttention: "auto",
+          cacheTypeV: "q8_0",
+          ropeScaling: "yarn",
+          ropeFreqScale: 0.25,
+          batchSize: 256,
+          contextShift: true,
+          numKeep: -1,
+          pooling: "last",
+        },
         thinking: { start: "<reason>", end: "</reason>", enabled: false },
         toolFormat: {
           style: "mine",
@@ -104,7 +120,7 @@ LICENSE """Apache
     expect(read("from llama3.2:1b")).toEqual({
       from: "llama3.2:1b",
       adapters: [],
-      settings: { sampling: {}, stop: [], capabilities: {} },
+      settings: { sampling: {}, stop: [], load: {}, capabilities: {} },
     });
   });
 
@@ -228,6 +244,11 @@ describe("an error of a Modelfile", () => {
     ["FROM a\nPARAMETER top_k 1.5", 2, /must be a whole number, got 1.5/],
     ["FROM a\nPARAMETER num_ctx 8", 2, /must be at least 16/],
     ["FROM a\nPARAMETER num_predict -1", 2, /must be at least 1/],
+    ["FROM a\nPARAMETER cache_type_k f8", 2, /PARAMETER cache_type_k: it must be .*"q8_0".*, got "f8"/],
+    ["FROM a\nPARAMETER rope_freq_scale 0", 2, /must be at least 0\.001, got 0/],
+    ["FROM a\nPARAMETER rope_freq_base big", 2, /must be a number, got "big"/],
+    ["FROM a\nPARAMETER num_batch 9000", 2, /must be at most 8192/],
+    ["FROM a\nPARAMETER context_shift maybe", 2, /must be true or false, got "maybe"/],
     ["FROM a\nPARAMETER repetition_guard 2", 2, /"2" is neither true nor false/],
     ["FROM a\nPARAMETER seed 4294967296", 2, /PARAMETER seed/],
     ['FROM a\nPARAMETER stop ""', 2, /must not be empty/],
