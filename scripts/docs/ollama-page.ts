@@ -18,13 +18,13 @@ Programs written for Ollama work unchanged. Only the address ends in \`/ollama\`
 
     new Ollama({ host: "http://127.0.0.1:8080/ollama" })
 
-Supported: \`GET\` and \`HEAD /\`, \`/api/version\`, \`/api/tags\`, \`/api/ps\`, \`/api/show\`, \`/api/chat\`, \`/api/generate\`, \`/api/embed\`, \`/api/embeddings\`, \`/api/pull\`, \`/api/create\`, \`/api/blobs\`, \`/api/copy\`, \`/api/delete\`. Like Ollama, Daybreak also serves the OpenAI and Anthropic APIs under \`/ollama/v1\`, where requests load the models they name ([compatibility.md](compatibility.md)). Not supported: \`/api/push\`.
+Supported: \`GET\` and \`HEAD /\`, \`/api/version\`, \`/api/tags\`, \`/api/ps\`, \`/api/show\`, \`/api/chat\`, \`/api/generate\`, \`/api/embed\`, \`/api/embeddings\`, \`/api/pull\`, \`/api/create\`, \`/api/blobs\`, \`/api/copy\`, \`/api/delete\`. Like Ollama, Daybreak also serves the OpenAI and Anthropic APIs under \`/ollama/v1\` ([compatibility.md](compatibility.md)). Not supported: \`/api/push\`.
 
 ## What is the same
 
 - **Streams** are the default: one JSON object per line, the last one with \`done: true\`. With \`"stream": false\` the response is one object.
 - **Times** are in nanoseconds; \`created_at\` and \`modified_at\` are ISO 8601.
-- **Loading on demand.** The first request that names a model on disk loads it, regardless of \`models.auto_load\`. It is unloaded after being idle for \`keep_alive\`, by default 5 minutes (\`models.keep_alive\`). A model loaded in another way keeps its own time until a request sets \`keep_alive\`. A request without a prompt or messages only loads the model, or unloads it with \`keep_alive: 0\`.
+- **Loading on demand.** The first request that names a model on disk loads it, also with \`models.auto_load = false\`. It is unloaded after being idle for \`keep_alive\`, by default 5 minutes (\`models.keep_alive\`). A model loaded in another way keeps its own time until a request sets \`keep_alive\`. A request without a prompt or messages only loads the model, or unloads it with \`keep_alive: 0\`.
 - **Names.** \`name\` and \`name:latest\` are the same. Names are the daemon's own aliases; \`hf.co/owner/repository:Q4_K_M\` is a repository of the hub.
 - **Errors** are \`{"error": "text"}\` with an HTTP status, or a last line of that form once a stream has begun. An unknown model is 404.
 - **Tool calls** have their arguments as an object. A result belongs to the call with its id or \`tool_name\`, or else to the first call without a result.

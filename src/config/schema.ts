@@ -137,7 +137,12 @@ export const configSchema = z.strictObject({
         .array(z.string())
         .default([])
         .describe("If not empty, paths in load requests and Modelfiles must be inside these folders."),
-      auto_load: z.boolean().default(false).describe("Load a model on disk when a request names it."),
+      auto_load: z
+        .boolean()
+        .default(true)
+        .describe(
+          "Load a model on disk when a request names it, and unload idle models where it needs their memory. If false, such a request is 404 model_not_loaded; Ollama's API loads models all the same.",
+        ),
       keep_alive: duration
         .default(300_000)
         .describe("How long an automatically loaded model stays loaded after its last request."),

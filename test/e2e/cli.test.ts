@@ -204,9 +204,9 @@ describe("models", () => {
     await done("unload", "corsair");
     expect(await done("ps")).not.toContain("corsair");
 
-    const { code, stderr } = await cli(["run", "hi", "-m", "corsair", "-n", "4"]);
+    const { code } = await cli(["run", "hi", "-m", "corsair", "-n", "4"]);
     expect(code).toBe(0);
-    expect(stderr).toMatch(/^Loading corsair/);
+    expect(await done("ps")).toMatch(/^corsair /m);
 
     await done("rm", "corsair", "pirate");
     expect(await done("list", "--quiet")).not.toMatch(/^(corsair|pirate)$/m);

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { nativeErrorSchema } from "../../http/errors/native-error.ts";
 import type { InferenceStream } from "../../inference/inference.ts";
 import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
-import { answerTokenSchema, toAnswerToken } from "./answer-token.ts";
+import { answerTokenSchema, tokenFields } from "./answer-token.ts";
 import { chatFields, promptProgressSchema } from "./native-chat.ts";
 import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./native-answer-fields.ts";
 
@@ -82,8 +82,7 @@ export async function* toFrames(
         break;
       }
       case "text-delta": {
-        const logprobs = event.logprobs?.map(toAnswerToken);
-        yield { type: "delta", id: chatId, content: event.text, ...(logprobs && { logprobs }) };
+        yield { type: "delta", id: chatId, content: event.text, ...tokenFields(event.logprobs) };
         break;
       }
       case "reasoning-delta":

@@ -19,6 +19,7 @@ import {
   completionRequestSchema,
   needsPromptTokens,
   promptItems,
+  requestedAlternatives,
   toCompletionRequests,
 } from "./completion-request.ts";
 import { answerHead } from "./openai-answer-fields.ts";
@@ -55,7 +56,7 @@ export function completionsRoute({ inference, config }: Services): Route {
         prompts,
         choices: body.n ?? 1,
         echo: body.echo ?? false,
-        logprobs: body.logprobs != null,
+        logprobs: requestedAlternatives(body) !== undefined,
       };
       if (body.stream) {
         const includeUsage = body.stream_options?.include_usage ?? false;
@@ -83,12 +84,9 @@ async function readPrompts(
     const texts = await Promise.all(items.map(toText));
     return { prompts: texts.map((text) => ({ text, logprobs: null })), scored: undefined };
   }
-  const hasLogprobs = body.logprobs != null;
-  const scored = await inference.score(
-    { model, prompts: items, logprobs: body.logprobs ?? undefined },
-    signal,
-  );
-  const echoes = scored.prompts.map(({ shown }) => toCompletionPrompt(shown, hasLogprobs));
+  const alternatives = requestedAlternatives(body);
+  const scored = await inference.score({ model, prompts: items, logprobs: alternatives }, signal);
+  const echoes = scored.prompts.map(({ shown }) => toCompletionPrompt(shown, alternatives !== undefined));
   if (body.max_tokens === 0) return { prompts: echoes, scored };
   const prompts = echoes.map(async ({ text, logprobs }, at) => ({
     text: await toText(items[at] ?? text),

@@ -8,6 +8,7 @@ import {
 import { readNumber } from "../../config/read-number.ts";
 import { explainIssue, IN_WORDS, issueText } from "../../errors/explain-issue.ts";
 import { samplingSchema, type Sampling } from "../../engine/protocol/generation.ts";
+import { SAMPLING_ENTRIES, type SamplingKey } from "../../engine/protocol/sampling-fields.ts";
 import type { ModelSettings } from "../model.ts";
 
 /** Smallest context that an engine can be started with. */
@@ -16,24 +17,10 @@ const MIN_CONTEXT = 16;
 const MAX_CONTEXT = 16 * 1024 * 1024;
 const MAX_STOP_SEQUENCES = 64;
 
-type SamplingField = Exclude<keyof Sampling, "logitBias" | "ignoreEos">;
-
-/** Sampling parameters by their PARAMETER names; the ranges are the engine's own. */
-const SAMPLING: ReadonlyMap<string, SamplingField> = new Map([
-  ["temperature", "temperature"],
-  ["top_p", "topP"],
-  ["top_k", "topK"],
-  ["min_p", "minP"],
-  ["typical_p", "typicalP"],
-  ["repeat_penalty", "repeatPenalty"],
-  ["repeat_last_n", "repeatLastN"],
-  ["presence_penalty", "presencePenalty"],
-  ["frequency_penalty", "frequencyPenalty"],
-  ["mirostat", "mirostat"],
-  ["mirostat_tau", "mirostatTau"],
-  ["mirostat_eta", "mirostatEta"],
-  ["seed", "seed"],
-] as const);
+/** Sampling parameters by their names; the ranges are the engine's own. */
+const SAMPLING: ReadonlyMap<string, SamplingKey> = new Map(
+  SAMPLING_ENTRIES.flatMap(([key, { name, isParameter }]) => (isParameter ? [[name, key]] : [])),
+);
 
 /** How a model is loaded. Flash attention has a directive of its own, and steps have the name that Ollama gives them. */
 const LOAD: ReadonlyMap<string, LoadSetting> = new Map(
@@ -139,7 +126,10 @@ function problemOf(schema: z.ZodType, value: unknown): string | undefined {
 export function listParameters(settings: ParameterSettings): [name: string, value: string | number][] {
   const { sampling, contextSize, maxTokens, repetitionGuard, stop, load } = settings;
   const listed: [string, string | number | undefined][] = [
-    ...[...SAMPLING].map(([name, field]): [string, number | undefined] => [name, sampling[field]]),
+    ...[...SAMPLING].map(([name, field]): [string, number | undefined] => [
+      name,
+      sampling[field] === undefined ? undefined : Number(sampling[field]),
+    ]),
     ["num_ctx", contextSize],
     ["num_predict", maxTokens],
     ["repetition_guard", repetitionGuard === undefined ? undefined : Number(repetitionGuard)],
