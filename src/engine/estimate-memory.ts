@@ -29,6 +29,7 @@ export interface MemoryQuestion {
     | "cacheTypeV"
     | "projectorFile"
     | "hearsAudio"
+    | "promptCacheBytes"
   >;
 }
 
@@ -79,7 +80,9 @@ const THREAD_BYTES = 24 * MIB;
 export function estimateMemory(question: MemoryQuestion): MemoryEstimate {
   const { fileBytes, spec } = question;
   const kvBytes = kvBytesPerToken(question.kvBytesPerToken, spec) * contextTokens(spec);
-  const heapBytes = Math.ceil(fileBytes + kvBytes + stepBytes(question) + HEAP_BASE_BYTES);
+  const heapBytes = Math.ceil(
+    fileBytes + kvBytes + stepBytes(question) + HEAP_BASE_BYTES + (spec.promptCacheBytes ?? 0),
+  );
   const workers = Math.max(spec.threads, spec.hearsAudio ? AUDIO_THREADS : 1);
   const threads = workers > 1 ? workers : 0; // a single thread is the worker itself
   const roomBytes = REQUESTS_BYTES + (spec.projectorFile === undefined ? 0 : IMAGES_BYTES);

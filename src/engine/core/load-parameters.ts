@@ -34,7 +34,7 @@ export function buildLoadParameters(
     reasoning_format: "deepseek",
     prefill_assistant: false,
     ctx_shift: settings.contextShift,
-    cache_idle_slots: false, // needs llama.cpp's prompt cache, which is turned off
+    cache_idle_slots: (settings.promptCacheBytes ?? 0) > 0,
     ...withoutUndefined({
       n_keep: settings.numKeep,
       n_cache_reuse: settings.cacheReuse,
