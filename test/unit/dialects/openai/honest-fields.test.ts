@@ -55,7 +55,15 @@ const conversions: readonly Conversion[] = [
     },
     // modalities has one value that is possible, and others are refused: see chat-request.test.ts. A grammar and functions
     // are refused beside the tools of this request: see output-format.test.ts and legacy-functions.test.ts.
-    elsewhere: ["stream", "stream_options", "modalities", "grammar", "functions", "function_call"],
+    elsewhere: [
+      "stream",
+      "stream_options",
+      "return_progress",
+      "modalities",
+      "grammar",
+      "functions",
+      "function_call",
+    ],
   },
   {
     name: "POST /v1/completions",
@@ -75,7 +83,7 @@ const conversions: readonly Conversion[] = [
       suffix: "end",
       best_of: 4,
     },
-    elsewhere: ["stream", "stream_options", "echo"],
+    elsewhere: ["stream", "stream_options", "return_progress", "echo"],
   },
   {
     name: "POST /v1/embeddings",
