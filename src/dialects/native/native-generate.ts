@@ -7,6 +7,7 @@ import type { InferenceRequest, InferenceStream } from "../../inference/inferenc
 import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
 import { toCachePrompt } from "../engine-fields.ts";
 import { toSampling } from "../sampling-fields.ts";
+import { toReasoningBudget } from "../thinking-fields.ts";
 import { logprobsField, tokenFields } from "./answer-token.ts";
 import {
   DEFAULT_MAX_TOKENS,
@@ -74,6 +75,7 @@ export function toGenerateRequest(body: GenerateRequest): InferenceRequest {
     format: toFormat(body),
     logprobs: toLogprobs(body),
     ...toCachePrompt(body),
+    ...toReasoningBudget(body),
     repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
   };
