@@ -84,6 +84,7 @@ export function buildCompletionCall(
       ...buildTools(input.tools, input.toolChoice, input.parallelToolCalls),
       ...buildChatFormat(request.format),
       ...buildTemplateVariables(input.templateVariables, thinking),
+      ...(thinking !== false && buildReasoning(request.reasoning)),
       // Otherwise the grammar of a format still lets the model reason first.
       ...(reasonsUnasked &&
         thinking === false &&
@@ -175,6 +176,21 @@ function buildChatFormat(format: OutputFormat): Record<string, unknown> {
   }
   if (format.type === "grammar") return { grammar: format.grammar };
   return {};
+}
+
+/** Tags that llama.cpp finds in the template win over ours. */
+function buildReasoning(reasoning: GenerationRequest["reasoning"]): Record<string, unknown> {
+  if (!reasoning) return {};
+  const { budget, tags } = reasoning;
+  return {
+    thinking_budget_tokens: budget,
+    ...(tags && {
+      reasoning_budget_tokens: budget,
+      reasoning_budget_start_tag: tags.start,
+      reasoning_budget_end_tag: tags.end,
+      reasoning_budget_message: "",
+    }),
+  };
 }
 
 function buildTemplateVariables(

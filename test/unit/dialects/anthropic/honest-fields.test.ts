@@ -1,6 +1,6 @@
 import { toMessageRequest } from "../../../../src/dialects/anthropic/message-request.ts";
 import { messageRequestSchema } from "../../../../src/dialects/anthropic/message-schema.ts";
-import { CONSTRAINT_SAMPLES, ENGINE_SAMPLES, SAMPLING_SAMPLES } from "../field-samples.ts";
+import { CONSTRAINT_SAMPLES, ENGINE_SAMPLES, SAMPLING_SAMPLES, THINKING_SAMPLES } from "../field-samples.ts";
 import { describeHonestFields } from "../honest-fields.ts";
 
 const TOOL = { name: "get_weather", input_schema: { type: "object" } };
@@ -21,6 +21,7 @@ describeHonestFields([
       repetition_guard: true,
       ...SAMPLING_SAMPLES,
       ...ENGINE_SAMPLES,
+      ...THINKING_SAMPLES,
       json_schema: CONSTRAINT_SAMPLES.json_schema,
       stop_sequences: ["END"],
       tools: [],
