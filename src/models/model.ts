@@ -111,6 +111,13 @@ export interface ModelSettings {
   readonly toolFormat: ToolFormat | undefined;
   /** CAPABILITY flags, which override what was detected in the model. */
   readonly capabilities: Partial<Capabilities>;
+  /** MESSAGE: what every chat begins with, after its system prompt. */
+  readonly messages?: readonly FirstMessage[] | undefined;
+}
+
+export interface FirstMessage {
+  readonly role: "system" | "user" | "assistant";
+  readonly content: string;
 }
 
 /** The settings of a model that nobody has set anything for. */

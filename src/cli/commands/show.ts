@@ -86,8 +86,15 @@ export function showCommand(io: CliIo): Command {
         ["Settings", settingLines(model.settings)],
         ["Loaded with", settingLines(model.load_settings)],
         ["System", model.system],
+        [
+          "Messages",
+          model.messages
+            ?.map(({ role, content }) => `${role}: ${firstLine(content, "--modelfile")}`)
+            .join("\n"),
+        ],
         ["Template", model.template && firstLine(model.template, "--template")],
         ["License", model.license && firstLine(model.license, "--license")],
+        ["Notes", model.notes?.join("\n")],
       ];
       const known = fields.flatMap(([title, value]) =>
         value === undefined || value === ""
