@@ -3,7 +3,7 @@ import { nullableLoadSettings } from "../../config/load-settings.ts";
 import { modelNameSchema } from "../../http/input/known-fields.ts";
 
 /** Longest file path: the limit of operating systems. */
-const MAX_PATH_LENGTH = 4096;
+export const MAX_PATH_LENGTH = 4096;
 
 /** Context of a model that is loaded without saying how much, in tokens: so the specification has it. */
 export const DEFAULT_CONTEXT = 4096;

@@ -1,6 +1,12 @@
 import { toMessageRequest } from "../../../../src/dialects/anthropic/message-request.ts";
 import { messageRequestSchema } from "../../../../src/dialects/anthropic/message-schema.ts";
-import { CONSTRAINT_SAMPLES, ENGINE_SAMPLES, SAMPLING_SAMPLES, THINKING_SAMPLES } from "../field-samples.ts";
+import {
+  ENGINE_SAMPLES,
+  GRAMMAR_SAMPLES,
+  SAMPLING_SAMPLES,
+  SCHEMA_SAMPLES,
+  THINKING_SAMPLES,
+} from "../field-samples.ts";
 import { describeHonestFields } from "../honest-fields.ts";
 
 const TOOL = { name: "get_weather", input_schema: { type: "object" } };
@@ -22,7 +28,7 @@ describeHonestFields([
       ...SAMPLING_SAMPLES,
       ...ENGINE_SAMPLES,
       ...THINKING_SAMPLES,
-      json_schema: CONSTRAINT_SAMPLES.json_schema,
+      ...SCHEMA_SAMPLES,
       stop_sequences: ["END"],
       tools: [],
       tool_choice: { type: "any" },
@@ -31,6 +37,6 @@ describeHonestFields([
       output_format: FORMAT,
     },
     // A grammar is refused beside the tools of this request.
-    elsewhere: ["stream", "grammar"],
+    elsewhere: ["stream", ...Object.keys(GRAMMAR_SAMPLES)],
   },
 ]);
