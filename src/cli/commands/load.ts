@@ -1,5 +1,5 @@
 import path from "node:path";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { type LoadSettings, nameLoadSettings } from "../../config/load-settings.ts";
 import { loadResultSchema } from "../../dialects/management/model-schemas.ts";
 import type { CliIo } from "../cli-io.ts";
@@ -17,6 +17,7 @@ interface LoadCommandOptions extends ClientOptions, LoadSettings {
   contextSize?: number;
   mmproj?: string;
   default?: boolean;
+  speculation?: string;
 }
 
 /** -1 asks for all layers. */
@@ -35,6 +36,12 @@ export function loadCommand(io: CliIo): Command {
       parseInteger(1),
     )
     .option("--mmproj <file>", "vision projector")
+    .addOption(
+      new Option(
+        "--speculation <kind>",
+        "guess tokens from what the text repeats, and check several at once",
+      ).choices(["off", "ngram"]),
+    )
     .option("--default", "make it the default model");
   for (const option of loadSettingOptions()) command.addOption(option);
   return command.action(async (name: string, options: LoadCommandOptions) => {
@@ -50,6 +57,7 @@ export function loadCommand(io: CliIo): Command {
       ...nameLoadSettings(options),
       mmproj: options.mmproj && path.resolve(options.mmproj),
       set_default: options.default,
+      speculation: options.speculation,
     });
     if (options.json) return writeJson(io.stdout, answer);
     const { alias, parameters, gpu_layers } = answer;

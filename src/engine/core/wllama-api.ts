@@ -27,6 +27,8 @@ export interface LoadParameters {
   readonly n_keep?: number;
   /** 0: off. */
   readonly n_cache_reuse?: number;
+  /** Most tokens of a guess; 0: the engine makes none, whatever a request says. */
+  readonly spec_draft_n_max: number;
   readonly cache_type_k?: string;
   readonly cache_type_v?: string;
   readonly rope_scaling_type?: string;
