@@ -247,8 +247,8 @@ const BLOCKS_OF_70B: Readonly<Record<string, number>> = {
   deci: 80,
   jais2: 68,
   llama: 80,
+  olmo: 80,
   qwen2: 80,
-  qwen2vl: 80,
 };
 
 function isOfType70B({ architecture, blocks, headsPerKey }: QuantizedModel): boolean {
