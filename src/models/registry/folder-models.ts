@@ -9,7 +9,7 @@ import type { RegistryOptions } from "../models-options.ts";
 import { buildRecord, derivedRecord, type ModelRecord, usableRecords } from "./model-record.ts";
 
 /** How long a look into the folders counts: several requests in a row make one. */
-const LOOK_MS = 2000;
+const LOOK_MS = 5000;
 
 interface Entry {
   /** Real path of the folder, which its files must be in. */

@@ -6,7 +6,7 @@ import { tinyLlama, tinyProjector } from "../../support/tiny-models.ts";
 import { ALIAS, type Fixture, startModels } from "./service-fixture.ts";
 
 /** Longer than a look into the folders counts. */
-const LATER_MS = 3000;
+const LATER_MS = 6000;
 
 /** A daemon with the folders `lmstudio` and `ollama` of its user. */
 async function start(): Promise<Fixture & { lmstudio: string; ollama: string }> {
