@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "f2b0d6fb18c373269e6a69278f9aac7b6ecd8b25e4219ad834aba98f39e00ead";
+const KERNELS_SHA256 = "61657de026976dcae1c65f6698f98399f9acac7f2f6a009426fc48759a92ae5f";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "363249951a328df40bb95655b17afdd2b6e2701279e66ef1b22385595a8d6f2f";
+export const IMAGE_SHA256 = "840a7bfd8e36d64c1ae605b69554d2c846b5eb35c499a1d1a3889db3e72ab611";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {
@@ -37,6 +37,7 @@ export async function buildEngineImage(
     imports: merged("imports"),
     splices: CHANGES.flatMap(({ splices }) => splices ?? []),
     exports: merged("exports"),
+    exportedKernels: CHANGES.flatMap(({ exportedKernels }) => exportedKernels ?? []),
     memoryMaximum: Math.max(...CHANGES.map(({ memoryMaximum }) => memoryMaximum ?? 0)),
   });
 }

@@ -39,6 +39,8 @@ const PROMPT_CLEAR = THREAD + 12;
 const DOT = THREAD + 13;
 const DUP = THREAD + 14;
 const ROPE = THREAD + 15;
+const STATE_SIZE = THREAD + 16;
+const PUSH_TOKEN = THREAD + 17;
 const BARRIER = 1;
 
 /** Functions that turn rows of blocks into floats, or back. */
@@ -95,6 +97,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [0x60, 5, I64, I64, I64, I32, I32, 1, I64],
         DOT_TYPE,
         [0x60, 3, I64, I32, I64, 1, I32],
+        [0x60, 3, I64, I32, I32, 1, I64],
+        type(I64, I32),
       ]),
     ),
     section(2, vector([memory])),
@@ -121,6 +125,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [14],
         [0],
         [7],
+        [16],
+        [17],
       ]),
     ),
     section(6, vector([stackPointer])),
@@ -158,6 +164,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         sized(dotBody(machine, count)),
         body(...mark),
         body(...mark),
+        body(0x42, 0),
+        body(),
       ]),
     ),
   ]);
@@ -226,6 +234,10 @@ export function linkHost(
       ggml_barrier: BARRIER,
       // No test runs a step, starts a thread or reads a grammar: any function of the type will do.
       original_grammar_apply: 0,
+      state_size: STATE_SIZE,
+      get_state: ALTERNATES,
+      set_state: ALTERNATES,
+      push_token: PUSH_TOKEN,
       vocabulary_is_end: IS_END,
       vocabulary_piece: PIECE,
       free_memory: BARRIER,

@@ -11,6 +11,7 @@ import type { ManagementServices } from "./management-services.ts";
 import { modelFileRoutes } from "./model-file-routes.ts";
 import { modelRoutes } from "./model-routes.ts";
 import { pageRoutes } from "./page-routes.ts";
+import { slotRoutes } from "./slot-routes.ts";
 import { systemRoutes } from "./system-routes.ts";
 
 /**
@@ -29,6 +30,7 @@ export const managementDialect = (
     ...activityRoutes(services),
     ...hubRoutes(services),
     ...modelFileRoutes(services),
+    ...slotRoutes(services),
     ...modelRoutes(services),
     ...defaultModelRoutes(services),
     ...pageRoutes(services),
