@@ -27,8 +27,9 @@ Agents, frameworks and frontends use the same addresses: [clients.md](clients.md
 
 ## What applies to all of them
 
-- **Models.** \`model\` is the name of a loaded model (\`GET /v1/models\` lists those on disk). Without it, the default model answers. An unknown model is 404 \`model_not_found\`, one that is not loaded 404 \`model_not_loaded\`.
+- **Models.** \`model\` is the name of a model on disk (\`GET /v1/models\` lists them). Without it, the default model answers. One that is not loaded is loaded first, and unloaded when nobody has used it for \`models.keep_alive\` (5 minutes); idle models make room for it. With \`models.auto_load = false\` it is 404 \`model_not_loaded\` instead. An unknown model is 404 \`model_not_found\`.
 - **Defaults.** A setting comes from the request, or else from the model's definition (PARAMETER in its Modelfile). Otherwise every API has the same defaults: temperature 0.7, top_p 0.9, top_k 40.
+- **Settings of llama.cpp's server** are fields of every API here: its samplers, \`grammar\`, \`json_schema\`, \`logit_bias\`, \`cache_prompt\` and the others in the tables below. Fields of other servers that would change an answer and cannot be kept, such as \`min_tokens\` or \`bad_words\`, are refused with advice, unless their value asks for nothing.
 - **Null** means the same as omitting a field. Unknown fields are ignored. Known fields with a wrong type or range, and those that ask for something unsupported, are 400 with the field's path.
 - **Thinking** is off unless the request or the model's definition turns it on: on a CPU, it would take up most of the answer's time.
 - **Tool calls** that are required, or for a named tool, are enforced by a grammar for every model: exactly one call, with arguments that fit the tool's schema. With \`auto\`, the model decides, in its own template's format.

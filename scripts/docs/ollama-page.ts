@@ -18,13 +18,13 @@ Programs written for Ollama work unchanged. Only the address ends in \`/ollama\`
 
     new Ollama({ host: "http://127.0.0.1:8080/ollama" })
 
-Supported: \`GET\` and \`HEAD /\`, \`/api/version\`, \`/api/tags\`, \`/api/ps\`, \`/api/show\`, \`/api/chat\`, \`/api/generate\`, \`/api/embed\`, \`/api/embeddings\`, \`/api/pull\`, \`/api/create\`, \`/api/blobs\`, \`/api/copy\`, \`/api/delete\`. Like Ollama, Daybreak also serves the OpenAI and Anthropic APIs under \`/ollama/v1\`, where requests load the models they name ([compatibility.md](compatibility.md)). Not supported: \`/api/push\`.
+Supported: \`GET\` and \`HEAD /\`, \`/api/version\`, \`/api/tags\`, \`/api/ps\`, \`/api/show\`, \`/api/chat\`, \`/api/generate\`, \`/api/embed\`, \`/api/embeddings\`, \`/api/pull\`, \`/api/create\`, \`/api/blobs\`, \`/api/copy\`, \`/api/delete\`. Like Ollama, Daybreak also serves the OpenAI and Anthropic APIs under \`/ollama/v1\` ([compatibility.md](compatibility.md)). Not supported: \`/api/push\`.
 
 ## What is the same
 
 - **Streams** are the default: one JSON object per line, the last one with \`done: true\`. With \`"stream": false\` the response is one object.
 - **Times** are in nanoseconds; \`created_at\` and \`modified_at\` are ISO 8601.
-- **Loading on demand.** The first request that names a model on disk loads it, regardless of \`models.auto_load\`. It is unloaded after being idle for \`keep_alive\`, by default 5 minutes (\`models.keep_alive\`). A model loaded in another way keeps its own time until a request sets \`keep_alive\`. A request without a prompt or messages only loads the model, or unloads it with \`keep_alive: 0\`.
+- **Loading on demand.** The first request that names a model on disk loads it, also with \`models.auto_load = false\`. It is unloaded after being idle for \`keep_alive\`, by default 5 minutes (\`models.keep_alive\`). A model loaded in another way keeps its own time until a request sets \`keep_alive\`. A request without a prompt or messages only loads the model, or unloads it with \`keep_alive: 0\`.
 - **Names.** \`name\` and \`name:latest\` are the same. Names are the daemon's own aliases; \`hf.co/owner/repository:Q4_K_M\` is a repository of the hub.
 - **Errors** are \`{"error": "text"}\` with an HTTP status, or a last line of that form once a stream has begun. An unknown model is 404.
 - **Tool calls** have their arguments as an object. A result belongs to the call with its id or \`tool_name\`, or else to the first call without a result.
@@ -40,7 +40,7 @@ Supported: \`GET\` and \`HEAD /\`, \`/api/version\`, \`/api/tags\`, \`/api/ps\`,
 - **\`num_ctx\`** takes effect when the model is loaded. An idle model that was loaded with less is reloaded; one in use is not. It never exceeds the context that the model was trained for.
 - **Embeddings** are L2-normalized, also those of \`/api/embeddings\`. An empty text in a list is embedded if the model's vocabulary adds tokens to every text, and refused otherwise. \`context\` is neither returned nor accepted.
 - **Pulling** uses the hub, not Ollama's library. \`digest\` in its lines and in lists of models is an identifier, not the hash of a file. A failure before the first byte has an HTTP status instead of a line.
-- **\`create\`** creates a model from one on disk, from a Modelfile, or from files that were uploaded with \`POST /api/blobs/:digest\`: one GGUF file, its projector (a file with mmproj in its name) and adapters. Other formats, models in several parts, \`messages\` and \`quantize\` are refused. Uploads are in \`blobs\` in the cache folder; those that no model needs are removed with the first upload after a day. A copy needs a name that is not taken.
+- **\`create\`** creates a model from one on disk, from a Modelfile, or from files that were uploaded with \`POST /api/blobs/:digest\`: one GGUF file, its projector (a file with mmproj in its name) and adapters. What has no effect here, such as \`RENDERER\`, is kept, and told in the header \`x-daybreak-warning\`. Other formats, models in several parts and \`quantize\` are refused. Uploads are in \`blobs\` in the cache folder; those that no model needs are removed with the first upload after a day. A copy needs a name that is not taken.
 
 ## Request fields
 

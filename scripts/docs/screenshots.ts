@@ -37,7 +37,7 @@ async function main(): Promise<void> {
   if (chromium === undefined)
     throw new Error("There is no Chromium on this machine; set CHROMIUM to its path.");
   mkdirSync(values.out, { recursive: true });
-  const daemon = await startDaemon({ args: ["--auto-load"] });
+  const daemon = await startDaemon();
   try {
     await using page = await BrowserPage.open(chromium, `${daemon.url}/ui/`);
     const on = new PageActions(page);

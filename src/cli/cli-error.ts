@@ -18,6 +18,17 @@ export function usageError(message: string): CliError {
   return new CliError(EXIT.usage, "usage", message);
 }
 
+/** A program that a command has become has ended: so does the command, with its exit code. Never printed. */
+export class ProgramEnded extends Error {
+  override readonly name = "ProgramEnded";
+  readonly exitCode: number;
+
+  constructor(exitCode: number) {
+    super("ended");
+    this.exitCode = exitCode;
+  }
+}
+
 /** The reason of an aborted signal: what ended the command early. Never printed. */
 export class Interruption extends Error {
   override readonly name = "Interruption";

@@ -1,8 +1,8 @@
 import { CommanderError } from "commander";
-import { CliError, Interruption, usageError } from "./cli-error.ts";
+import { CliError, Interruption, ProgramEnded, usageError } from "./cli-error.ts";
 import { type CliIo, processIo } from "./cli-io.ts";
 import { commandFirst } from "./command-first.ts";
-import { EXIT, type ExitCode } from "./exit-codes.ts";
+import { EXIT } from "./exit-codes.ts";
 import { createProgram } from "./program.ts";
 import { styleFor } from "./terminal/style.ts";
 import { writeJson, writeLine } from "./terminal/write.ts";
@@ -15,7 +15,7 @@ const SHOWN_HELP = "commander.help";
  * @param given what follows the program's name
  * @returns the exit code
  */
-export async function main(given: readonly string[], io: CliIo = processIo()): Promise<ExitCode> {
+export async function main(given: readonly string[], io: CliIo = processIo()): Promise<number> {
   const args = commandFirst(given);
   const asJson = asksForJson(args);
   const program = await createProgram(io, args, { printsErrors: !asJson });
@@ -33,8 +33,8 @@ function asksForJson(args: readonly string[]): boolean {
   return (end === -1 ? args : args.slice(0, end)).includes("--json");
 }
 
-async function report(io: CliIo, error: unknown, asJson: boolean): Promise<ExitCode> {
-  if (error instanceof Interruption) return error.exitCode;
+async function report(io: CliIo, error: unknown, asJson: boolean): Promise<number> {
+  if (error instanceof Interruption || error instanceof ProgramEnded) return error.exitCode;
   if (error instanceof CommanderError) {
     // Its codes are 0 (help, version) and 1. Commander has already printed the error or the help.
     if (error.exitCode === 0) return EXIT.ok;

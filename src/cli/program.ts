@@ -15,6 +15,7 @@ const COMMANDS: ReadonlyMap<string, MakeCommand> = new Map<string, MakeCommand>(
   ["serve", async (io) => (await import("./commands/serve.ts")).serveCommand(io)],
   ["run", async (io) => (await import("./commands/run.ts")).runCommand(io)],
   ["chat", async (io) => (await import("./commands/chat.ts")).chatCommand(io)],
+  ["launch", async (io) => (await import("./commands/launch.ts")).launchCommand(io)],
   ["experiment", async (io) => (await import("./commands/experiment.ts")).experimentCommand(io)],
   ["embed", async (io) => (await import("./commands/embed.ts")).embedCommand(io)],
   ["search", async (io) => (await import("./commands/search.ts")).searchCommand(io)],

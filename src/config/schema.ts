@@ -136,7 +136,12 @@ export const configSchema = z.strictObject({
         .array(z.string())
         .default([])
         .describe("If not empty, paths in load requests and Modelfiles must be inside these folders."),
-      auto_load: z.boolean().default(false).describe("Load a model on disk when a request names it."),
+      auto_load: z
+        .boolean()
+        .default(true)
+        .describe(
+          "Load a model on disk when a request names it, and unload idle models where it needs their memory. If false, such a request is 404 model_not_loaded; Ollama's API loads models all the same.",
+        ),
       keep_alive: duration
         .default(300_000)
         .describe("How long an automatically loaded model stays loaded after its last request."),
@@ -168,6 +173,13 @@ export const configSchema = z.strictObject({
         .default(2 * 1024 * MIB)
         .describe(
           "Bytes of disk, in the cache folder, for what models have computed of their conversations: a model that is loaded again finds its last ones, and clients can save prompts by name. The oldest are removed first. 0 saves nothing.",
+        ),
+      prompt_cache: z
+        .int()
+        .min(-1)
+        .default(-1)
+        .describe(
+          "Bytes of memory per model for prompts that no slot holds any more, so that conversations which take turns are not read again; part of the memory budget. 0 turns it off; -1 chooses: as many as four contexts take, at most 1 GiB and an eighth of what the model leaves free.",
         ),
       slots: z
         .int()

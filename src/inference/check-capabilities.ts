@@ -15,6 +15,13 @@ export function checkGeneration({ input, format, sampling }: InferenceRequest, m
       { param: `logit_bias.${unknown.token}` },
     );
   }
+  if ((sampling.adaptiveTarget ?? -1) >= 0 && !sampling.samplers?.includes("adaptive_p")) {
+    throw new ServiceError(
+      "invalid_parameter",
+      'adaptive_target: has no effect without "adaptive_p" among the samplers; add it there.',
+      { param: "adaptive_target" },
+    );
+  }
   if (format.type !== "text" && !capabilities.json) {
     refuse(`"${alias}" is marked as unable to answer in JSON (CAPABILITY json false).`, "format");
   }

@@ -128,7 +128,9 @@ class InferenceService implements Inference {
         onPrompt: ({ processed, total }) => account.prompted(processed, total),
         onToken: () => account.token(),
         finish: (done) => {
-          const limitedBy = isRepetition ? "repetition" : answerLimit(done, resolved.tokenLimit);
+          const limitedBy = isRepetition
+            ? "repetition"
+            : answerLimit(done, resolved.tokenLimit, resolved.request.sampling);
           return { ...account.generated(done), ...(limitedBy && { limitedBy }) };
         },
         fail: (error) => account.failed(error, signal),

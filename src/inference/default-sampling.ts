@@ -1,13 +1,14 @@
 import type { Sampling } from "../engine/protocol/generation.ts";
+import { SAMPLING_FIELDS } from "../engine/protocol/sampling-fields.ts";
 
 /**
  * Default sampling settings of all dialects, so that a request has the same answer in every API. A model's PARAMETERs take
  * precedence.
  */
 export const DEFAULT_SAMPLING = {
-  temperature: 0.7,
-  topP: 0.9,
-  topK: 40,
+  temperature: SAMPLING_FIELDS.temperature.default,
+  topP: SAMPLING_FIELDS.topP.default,
+  topK: SAMPLING_FIELDS.topK.default,
 } as const satisfies Sampling;
 
 /**

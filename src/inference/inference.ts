@@ -52,7 +52,7 @@ export interface InferenceRequest {
   readonly cachePrompt?: boolean | undefined;
   /** Stop an answer that runs in circles. */
   readonly repetitionGuard?: boolean | undefined;
-  /** Loads the model if it is not loaded; absent: only with the configuration's auto_load. */
+  /** Loads the model if it is not loaded; absent: unless the configuration's auto_load is off. */
   readonly residency?: Residency | undefined;
   /** This is another choice of an admitted request, and not subject to the queue's limit. */
   readonly furtherOf?: Pick<InferenceStream, "follower"> | undefined;

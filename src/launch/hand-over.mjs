@@ -19,7 +19,7 @@ const EXIT_CANNOT_EXECUTE = 126;
  * @param {string} binary
  * @param {readonly string[]} args
  * @param {object} [dependencies]
- * @param {typeof nodeSpawn} [dependencies.spawn]
+ * @param {(file: string, args: readonly string[], options: import("node:child_process").SpawnOptions) => import("node:child_process").ChildProcess} [dependencies.spawn]
  * @param {NodeJS.Process} [dependencies.self]
  * @returns {Promise<void>} settles when the child has ended; never when the process was replaced
  */

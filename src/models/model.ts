@@ -108,6 +108,13 @@ export interface ModelSettings {
   readonly toolFormat: ToolFormat | undefined;
   /** CAPABILITY flags, which override what was detected in the model. */
   readonly capabilities: Partial<Capabilities>;
+  /** MESSAGE: what every chat begins with, after its system prompt. */
+  readonly messages?: readonly FirstMessage[] | undefined;
+}
+
+export interface FirstMessage {
+  readonly role: "system" | "user" | "assistant";
+  readonly content: string;
 }
 
 /** The settings of a model that nobody has set anything for. */
@@ -284,7 +291,7 @@ export interface Models {
   readonly defaultAlias: string | undefined;
   setDefault(alias: string): Promise<void>;
   /**
-   * Leases a loaded model (absent: the default model). Throws model_not_found, or model_not_loaded unless auto-load or a
+   * Leases a loaded model (absent: the default model). Throws model_not_found, or model_not_loaded when auto_load is off and no
    * residency is set, which loads it first. A crashed engine is restarted here, with a back-off.
    */
   acquire(name: string | undefined, signal: AbortSignal, residency?: Residency): Promise<ModelLease>;

@@ -141,7 +141,7 @@ class ModelsService implements Models {
     return lease;
   }
 
-  /** Loading on demand is allowed by the configuration, by a request with a residency, or after a crash. */
+  /** Loading on demand is allowed unless the configuration forbids it: then by a request with a residency, or after a crash. */
   async #loadOnDemand(name: string, signal: AbortSignal, residency?: Residency): Promise<Lease> {
     const { auto_load: loadsOnDemand, keep_alive: keepAliveMs } = this.#options.config.models;
     const record = await this.#find(name);

@@ -3,6 +3,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { LAUNCHER } from "../e2e/cli-process.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
 
 const PROGRAMS = fileURLToPath(new URL("node_modules/.bin", import.meta.url));
 
@@ -47,9 +49,9 @@ export class AgentWorkplace implements Disposable {
     return existsSync(target) ? readFileSync(target, "utf8") : undefined;
   }
 
-  /** Runs a program of one of the installed packages in the project, until it ends. */
+  /** Runs a program of one of the installed packages, or at a path, in the project, until it ends. */
   async run(program: string, args: readonly string[], env: Record<string, string> = {}): Promise<AgentRun> {
-    const child = spawn(process.execPath, [END_WITH_PARENT, path.join(PROGRAMS, program), ...args], {
+    const child = spawn(process.execPath, [END_WITH_PARENT, path.resolve(PROGRAMS, program), ...args], {
       cwd: path.join(this.#folder, "project"),
       env: { ...this.#environment(), ...env },
       stdio: "pipe",
@@ -67,6 +69,18 @@ export class AgentWorkplace implements Disposable {
     }
   }
 
+  /** Runs an agent as `daybreak launch` does, with arguments of its own. */
+  async launch(
+    daemon: TestDaemon,
+    agent: string,
+    model: string,
+    args: readonly string[],
+    env: Record<string, string> = {},
+  ): Promise<AgentRun> {
+    const command = [LAUNCHER, "launch", agent, "-m", model, "--url", daemon.url, "--", ...args];
+    return await this.run(process.execPath, command, env);
+  }
+
   [Symbol.dispose](): void {
     process.off("exit", this.#end);
     for (const child of this.#running) endGroup(child);
@@ -78,7 +92,7 @@ export class AgentWorkplace implements Disposable {
     mkdirSync(home, { recursive: true });
     return {
       // The Node that runs these tests, for agents that are scripts.
-      PATH: [path.dirname(process.execPath), process.env["PATH"]].join(path.delimiter),
+      PATH: [PROGRAMS, path.dirname(process.execPath), process.env["PATH"]].join(path.delimiter),
       HOME: home,
       TMPDIR: this.#folder,
       XDG_CONFIG_HOME: path.join(home, ".config"),

@@ -61,6 +61,15 @@ wire_api = "responses"
     expect(statuses("/v1/responses")).toEqual(new Set([200]));
   });
 
+  test("does the same when it is launched", async () => {
+    using workplace = new AgentWorkplace();
+    workplace.configure(".codex/config.toml", quiet);
+    const args = ["exec", "--skip-git-repo-check", "--ephemeral", unconfined, TASK];
+    const ended = await workplace.launch(daemon, "codex", "script-for-codex", args);
+    expect(ended).toEqual(ANSWERED);
+    expect(workplace.read("proof.txt")).toBe("made\n");
+  });
+
   test("does the same with --oss, which asks an Ollama for the model first", async () => {
     using workplace = new AgentWorkplace();
     workplace.configure(".codex/config.toml", quiet);
@@ -72,24 +81,11 @@ wire_api = "responses"
   });
 });
 
-test("opencode runs a command and answers, over chat completions", async () => {
+test("opencode, launched, runs a command and answers, over chat completions", async () => {
   using workplace = new AgentWorkplace();
-  const model = { name: "Scripted", tool_call: true, limit: { context: 131_072, output: 4096 } };
-  const provider = {
-    npm: "@ai-sdk/openai-compatible",
-    name: "Daybreak",
-    options: { baseURL: `${daemon.url}/v1`, apiKey: "any" },
-    models: { "script-for-opencode": model },
-  };
-  const config = {
-    autoupdate: false,
-    share: "disabled",
-    enabled_providers: ["daybreak"],
-    model: "daybreak/script-for-opencode",
-    provider: { daybreak: provider },
-  };
+  const config = { autoupdate: false, share: "disabled", enabled_providers: ["daybreak"] };
   workplace.configure(".config/opencode/opencode.json", JSON.stringify(config));
-  const ended = await workplace.run("opencode", ["run", TASK], {
+  const ended = await workplace.launch(daemon, "opencode", "script-for-opencode", ["run", TASK], {
     OPENCODE_DISABLE_AUTOUPDATE: "1",
     OPENCODE_DISABLE_MODELS_FETCH: "1",
     OPENCODE_DISABLE_DEFAULT_PLUGINS: "1",
@@ -99,17 +95,13 @@ test("opencode runs a command and answers, over chat completions", async () => {
   expect(workplace.read("proof.txt")).toBe("made\n");
 });
 
-test("Qwen Code runs a command and answers, over chat completions", async () => {
+test("Qwen Code, launched, runs a command and answers, over chat completions", async () => {
   using workplace = new AgentWorkplace();
   workplace.configure(
     ".qwen/settings.json",
     JSON.stringify({ general: { disableAutoUpdate: true }, privacy: { usageStatisticsEnabled: false } }),
   );
-  const ended = await workplace.run("qwen", ["--auth-type", "openai", "--yolo", "-p", TASK], {
-    OPENAI_BASE_URL: `${daemon.url}/v1`,
-    OPENAI_API_KEY: "any",
-    OPENAI_MODEL: "script-for-qwen",
-  });
+  const ended = await workplace.launch(daemon, "qwen-code", "script-for-qwen", ["--yolo", "-p", TASK]);
   expect(ended).toEqual(ANSWERED);
   expect(workplace.read("proof.txt")).toBe("made\n");
 });

@@ -45,7 +45,7 @@ describe.skipIf(chromium === undefined)("the engine in a page of Chromium", () =
   let page: BrowserPage;
   let daemon: TestDaemon;
   beforeAll(async () => {
-    daemon = await startDaemon({ args: ["--auto-load"] });
+    daemon = await startDaemon();
     page = await BrowserPage.open(chromium!, `${daemon.url}/ui/`);
     await page.until("document.readyState === 'complete'");
     await page.evaluate(ENGINES_IN_PAGE);

@@ -238,7 +238,7 @@ describe.skipIf(chromium === undefined)("the page", () => {
 
 test.skipIf(chromium === undefined)("the page works over plain HTTP from another machine", async () => {
   const env = { SERVICE_HTTP_ALLOWED_HOSTS: "lan.test" };
-  const daemon = await startDaemon({ args: ["--auto-load"], env });
+  const daemon = await startDaemon({ env });
   try {
     const flags = ["--disable-gpu", "--host-resolver-rules=MAP lan.test 127.0.0.1"];
     const url = daemon.url.replace("127.0.0.1", "lan.test");

@@ -32,7 +32,7 @@ describe.skipIf(chromium === undefined)("a tool in the chat", () => {
   const asked: string[] = [];
 
   beforeAll(async () => {
-    daemon = await startDaemon({ args: ["--auto-load"] });
+    daemon = await startDaemon();
     const handler = createMcpHandler(() => weatherServer(asked));
     const app = new Hono().use(cors()).all("/mcp", async (context) => await handler.fetch(context.req.raw));
     mcp = serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" });

@@ -185,6 +185,25 @@ describe("run", () => {
   });
 });
 
+describe.skipIf(process.platform === "win32")("an agent that launch runs", () => {
+  it("reaches the model by its own variables, gets its arguments, and its exit code is the program's", async () => {
+    const agent = `#!${process.execPath}
+const { ANTHROPIC_BASE_URL: url, ANTHROPIC_AUTH_TOKEN: key, ANTHROPIC_MODEL: model } = process.env;
+const headers = { "content-type": "application/json", "x-api-key": key };
+const messages = [{ role: "user", content: process.argv[2] }];
+fetch(url + "/v1/messages", { method: "POST", headers, body: JSON.stringify({ model, max_tokens: 2, messages }) })
+  .then((answer) => answer.json())
+  .then(({ type, model }) => console.log(type, model))
+  .then(() => process.exit(7));
+`;
+    writeFileSync(path.join(folder, "claude"), agent, { mode: 0o755 });
+    const options = ["-m", MODEL, "--context-size", "1024"];
+    const PATH = `${folder}${path.delimiter}${process.env["PATH"]}`;
+    const ran = await cli(["launch", "claude", ...options, "--", "hi"], { env: { PATH } });
+    expect(ran).toMatchObject({ code: 7, stdout: `message ${MODEL}\n`, stderr: "" });
+  });
+});
+
 describe("models", () => {
   it("are made from a Modelfile, copied, loaded, used, unloaded and removed", async () => {
     writeFileSync(
@@ -204,9 +223,9 @@ describe("models", () => {
     await done("unload", "corsair");
     expect(await done("ps")).not.toContain("corsair");
 
-    const { code, stderr } = await cli(["run", "hi", "-m", "corsair", "-n", "4"]);
+    const { code } = await cli(["run", "hi", "-m", "corsair", "-n", "4"]);
     expect(code).toBe(0);
-    expect(stderr).toMatch(/^Loading corsair/);
+    expect(await done("ps")).toMatch(/^corsair /m);
 
     await done("rm", "corsair", "pirate");
     expect(await done("list", "--quiet")).not.toMatch(/^(corsair|pirate)$/m);

@@ -93,11 +93,13 @@ function generate(daemon: TestDaemon, maxTokens: number): Promise<Response> {
 /** Starts faster: nothing is loaded. */
 const WITHOUT_MODEL = ["--models-load", ""];
 
-describe("a daemon that cannot load its model and listens on all addresses", () => {
+describe("a daemon that cannot load its model, loads none on demand, and listens on all addresses", () => {
   let daemon: TestDaemon;
 
   beforeAll(async () => {
-    daemon = await start({ args: ["--models-load", "no-such-model", "--http-addr", "0.0.0.0"] });
+    daemon = await start({
+      args: ["--models-load", "no-such-model", "--no-auto-load", "--http-addr", "0.0.0.0"],
+    });
   });
 
   test("serves all the same and says how to get the model", async () => {

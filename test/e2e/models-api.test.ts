@@ -146,9 +146,15 @@ describe("loading and unloading", () => {
     expect(await call("POST", `/api/models/${MODEL}/unload`)).toMatchObject(
       failure(409, "model_already_unloaded"),
     );
-    expect(await call("POST", "/api/generate", { prompt: "hi" })).toMatchObject(
-      failure(404, "model_not_loaded"),
-    );
+    // The request that names it loads it, on every API.
+    const messages = [{ role: "user", content: "hi" }];
+    expect(
+      await call("POST", "/v1/chat/completions", { model: MODEL, messages, max_tokens: 1 }),
+    ).toMatchObject({ status: 200, body: { model: MODEL } });
+    expect(await call("GET", `/api/models/${MODEL}`)).toMatchObject({
+      body: { state: "loaded", expires_at: expect.any(String) },
+    });
+    await call("POST", `/api/models/${MODEL}/unload`);
     expect(
       await call("POST", "/api/models/load", { alias: MODEL, context_size: 512, set_default: true }),
     ).toEqual({

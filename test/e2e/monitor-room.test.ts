@@ -24,7 +24,7 @@ describe.skipIf(chromium === undefined)("the monitor", () => {
   let page: BrowserPage;
   let on: PageActions;
   beforeAll(async () => {
-    daemon = await startDaemon({ args: ["--auto-load"] });
+    daemon = await startDaemon();
     page = await BrowserPage.open(chromium!, `${daemon.url}/ui/`);
     on = new PageActions(page);
     await on.ready();
@@ -246,7 +246,7 @@ describe.skipIf(chromium === undefined)("the monitor", () => {
     const port = new URL(daemon.url).port;
     await daemon.stop();
     await textHas("#watching", "cannot be reached");
-    daemon = await startDaemon({ args: ["--auto-load", "--http-port", port] });
+    daemon = await startDaemon({ args: ["--http-port", port] });
     await textHas("#watching", "Live");
     expect((await generate({ prompt: "Hello again", max_tokens: 3 })).status).toBe(200);
     await on.type("#request-filter", "generate");

@@ -26,10 +26,7 @@ describe.skipIf(chromium === undefined)("the page as an app", () => {
   let states: StateServer;
   beforeAll(async () => {
     states = await startStateServer();
-    [own, keyed] = await Promise.all([
-      startDaemon({ args: ["--auto-load"] }),
-      startDaemon({ args: ["--auto-load"], env: { SERVICE_API_KEYS: KEY } }),
-    ]);
+    [own, keyed] = await Promise.all([startDaemon(), startDaemon({ env: { SERVICE_API_KEYS: KEY } })]);
     page = await BrowserPage.open(chromium!, `${own.url}/ui/`);
     on = new PageActions(page);
     await on.ready();
@@ -310,10 +307,7 @@ describe.skipIf(chromium === undefined)("the page as an app", () => {
     await on.enter("");
     await on.until(`document.querySelector("#messages .summary")`);
     // The page says so for some seconds, which may be over when a busy machine has finished starting.
-    [own] = await Promise.all([
-      startDaemon({ args: ["--auto-load", "--http-port", port] }),
-      banner("The daemon is back."),
-    ]);
+    [own] = await Promise.all([startDaemon({ args: ["--http-port", port] }), banner("The daemon is back.")]);
     await on.ready();
   });
 });

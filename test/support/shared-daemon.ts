@@ -59,11 +59,11 @@ export function shippedModel(): Buffer {
   return readFileSync(path.join(PROGRAM, "models/daybreak-mini.gguf"));
 }
 
-/** A daemon that is shared likewise, asks for a key, loads what it is asked for, logs all, and works on few requests. */
+/** A daemon that is shared likewise, asks for a key, logs all, and works on few requests. */
 export function guardedDaemon(): Promise<TestDaemon> {
   guarded ??= startShared({
     args: ["--log-level", "trace", "--models-slots", String(GUARDED.slots), "--models-queue-size", "0"],
-    env: { SERVICE_API_KEYS: GUARDED.key, HUB_TOKEN: GUARDED.hubToken, SERVICE_MODELS_AUTO_LOAD: "true" },
+    env: { SERVICE_API_KEYS: GUARDED.key, HUB_TOKEN: GUARDED.hubToken },
   });
   return guarded;
 }

@@ -74,7 +74,6 @@ const files = new Map(
 const free = [...MODELS];
 const recoveries: number[] = [];
 const watched = await WatchedDaemon.start(findings, {
-  args: ["--auto-load"],
   env: {
     SERVICE_ENGINE_STALL_TIMEOUT: `${STALL_SECONDS}s`,
     SERVICE_ENGINE_LOAD_TIMEOUT: `${LOAD_SECONDS}s`,

@@ -48,7 +48,7 @@ const HEADERS: readonly Record<string, string>[] = [
 
 const findings = new Findings("requests", options);
 const random = new Random(options.seed);
-const watched = await WatchedDaemon.start(findings, { env: { SERVICE_MODELS_AUTO_LOAD: "true" } });
+const watched = await WatchedDaemon.start(findings);
 const routes = attackedRoutes();
 await makeVictim(watched.url);
 const startedAt = performance.now();

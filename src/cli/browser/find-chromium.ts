@@ -1,5 +1,5 @@
-import { accessSync, constants, statSync } from "node:fs";
 import path from "node:path";
+import { findInPath, isProgram } from "../find-program.ts";
 
 /** What Chromium and browsers made of it are called where programs are searched. */
 const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge"];
@@ -15,13 +15,8 @@ const WINDOWS_PROGRAMS = ["Google/Chrome/Application/chrome.exe", "Microsoft/Edg
 /** Path of an installed Chromium, Chrome or Edge; the variable CHROMIUM names another. */
 export function findChromium(env: NodeJS.ProcessEnv = process.env): string | undefined {
   const { CHROMIUM: named } = env;
-  const places = named ? [named] : [...inPath(env), ...MAC_APPS, ...inProgramFolders(env)];
-  return places.find(isProgram);
-}
-
-function inPath({ PATH = "" }: NodeJS.ProcessEnv): string[] {
-  const folders = PATH.split(path.delimiter).filter((folder) => folder !== "");
-  return NAMES.flatMap((name) => folders.map((folder) => path.join(folder, name)));
+  if (named) return isProgram(named) ? named : undefined;
+  return findInPath(NAMES, env) ?? [...MAC_APPS, ...inProgramFolders(env)].find(isProgram);
 }
 
 function inProgramFolders(env: NodeJS.ProcessEnv): string[] {
@@ -29,13 +24,4 @@ function inProgramFolders(env: NodeJS.ProcessEnv): string[] {
   return folders.flatMap((folder) =>
     folder === undefined ? [] : WINDOWS_PROGRAMS.map((program) => path.join(folder, program)),
   );
-}
-
-function isProgram(file: string): boolean {
-  try {
-    accessSync(file, constants.X_OK);
-    return statSync(file).isFile();
-  } catch {
-    return false;
-  }
 }

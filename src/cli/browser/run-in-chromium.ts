@@ -1,16 +1,14 @@
-import { z } from "zod";
 import { experimentResultSchema, type ExperimentResult } from "../../dialects/native/experiment.ts";
 import { toError } from "../../errors/to-error.ts";
 import { CliError } from "../cli-error.ts";
 import type { CliIo } from "../cli-io.ts";
 import { daemonAddress } from "../client/daemon-address.ts";
 import type { DaemonClient } from "../client/daemon-client.ts";
+import { httpAddress } from "../client/http-address.ts";
 import { EXIT } from "../exit-codes.ts";
 import type { ClientOptions } from "../options/client-command.ts";
 import { ChromiumPage } from "./chromium-page.ts";
 import { findChromium } from "./find-chromium.ts";
-
-const statusSchema = z.object({ http_endpoint: z.string() });
 
 /**
  * Runs an experiment in a tab of Chromium, which takes engine and model from the daemon.
@@ -30,9 +28,9 @@ export async function runInChromium(
       "Chromium, Chrome or Edge was not found. Install one, or name its program in the variable CHROMIUM.",
     );
   }
-  const { apiKey } = daemonAddress(io.env, options);
-  const { http_endpoint: address } = await client.json(statusSchema, "GET", "/api/system/status");
-  const url = `${localAddress(address)}/ui/experiments/`;
+  const address = daemonAddress(io.env, options);
+  const { apiKey } = address;
+  const url = `${await httpAddress(client, address)}/ui/experiments/`;
   const headers: Record<string, string> = apiKey ? { authorization: `Bearer ${apiKey}` } : {};
   try {
     await using page = await ChromiumPage.open(chromium, url, { headers, signal: io.signal });
@@ -52,11 +50,4 @@ export async function runInChromium(
       error,
     );
   }
-}
-
-/** Browsers give threads and WebAssembly to pages of this machine only under its own name. */
-function localAddress(address: string): string {
-  const url = new URL(address);
-  if (["0.0.0.0", "[::]"].includes(url.hostname)) url.hostname = "127.0.0.1";
-  return url.href.replace(/\/$/, "");
 }

@@ -32,7 +32,8 @@ export function configFlagOptions(names?: readonly string[]): Option[] {
     const flags = name in SHORT_FLAGS ? `${SHORT_FLAGS[name]}, ${flag}` : flag;
     if (option.kind === "boolean") {
       const positive = new Option(flags, description);
-      const negative = new Option(`--no-${flag.slice(2)}`, `The opposite of ${flag}. ${description}`);
+      const opposites = flags.replaceAll("--", "--no-");
+      const negative = new Option(opposites, `The opposite of ${flag}. ${description}`);
       // Help shows the one that changes the default.
       return [positive.hideHelp(preset === true), negative.hideHelp(preset !== true)];
     }

@@ -1,32 +1,48 @@
-import type { ChatMessage, ToolChoice, ToolDefinition } from "../../engine/protocol/generation.ts";
+import type {
+  ChatMessage,
+  OutputFormat,
+  ToolChoice,
+  ToolDefinition,
+} from "../../engine/protocol/generation.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { InferenceRequest } from "../../inference/inference.ts";
+import { checkFormatWithTools, toConstraint } from "../constraint-fields.ts";
+import { toCachePrompt } from "../engine-fields.ts";
+import { toSampling } from "../sampling-fields.ts";
 import { toAssistant, toText, toUserMessages } from "./block-messages.ts";
 import type { MessageRequest } from "./message-schema.ts";
 import { toToolDefinition } from "./tool-schema.ts";
 
 export function toMessageRequest(body: MessageRequest): InferenceRequest {
-  const format = body.output_config?.format ?? body.output_format;
+  const format = toFormat(body);
+  const tools = toTools(body);
+  checkFormatWithTools(format, tools.tools.length > 0 && tools.toolChoice !== "none");
   return {
     endpoint: "chat",
     model: body.model ?? undefined,
     input: {
       kind: "chat",
       messages: [...toSystem(body.system), ...toMessages(body.messages)],
-      ...toTools(body),
+      ...tools,
       ...toThinking(body),
     },
     maxTokens: body.max_tokens,
     stop: body.stop_sequences ?? undefined,
-    sampling: {
-      temperature: body.temperature ?? undefined,
-      topP: body.top_p ?? undefined,
-      topK: body.top_k ?? undefined,
-    },
-    format: format ? { type: "json_schema", schema: format.schema, strict: true } : { type: "text" },
+    sampling: toSampling(body),
+    format,
+    ...toCachePrompt(body),
     repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { sampling: DEFAULT_SAMPLING },
   };
+}
+
+function toFormat(body: MessageRequest): OutputFormat {
+  const own = body.output_config?.format ?? body.output_format;
+  const param = body.output_config?.format ? "output_config.format" : "output_format";
+  return toConstraint(body, {
+    param,
+    format: own ? { type: "json_schema", schema: own.schema, strict: true } : { type: "text" },
+  });
 }
 
 function toSystem(system: MessageRequest["system"]): ChatMessage[] {

@@ -1,13 +1,14 @@
 import { z } from "zod";
 import { repetitionGuardField } from "../../http/input/repetition-guard-field.ts";
 import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
-import { jsonSchemaSchema, samplingSchema } from "../../engine/protocol/generation.ts";
+import { jsonSchemaSchema } from "../../engine/protocol/generation.ts";
 import { ignored, modelName, refused } from "../../http/input/known-fields.ts";
 import { contentBlock, textBlock } from "./content-blocks.ts";
 import { toolSchema } from "./tool-schema.ts";
-import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
-
-const range = samplingSchema.shape;
+import { constraintFields } from "../constraint-fields.ts";
+import { engineFields } from "../engine-fields.ts";
+import { foreignFields } from "../foreign-fields.ts";
+import { samplingFields } from "../sampling-fields.ts";
 
 const textContent = z.union([z.string(), list(textBlock)]);
 
@@ -54,15 +55,10 @@ export const messageRequestSchema = z
     system: textContent.nullish().describe("Instructions: text, or blocks of text."),
     stream: z.boolean().nullish().describe("Stream the answer as server-sent events. Default: false."),
     repetition_guard: repetitionGuardField,
-    temperature: range.temperature
-      .nullable()
-      .describe(
-        `Sampling temperature; 0 always picks the most likely token. Default: ${DEFAULT_SAMPLING.temperature}.`,
-      ),
-    top_p: range.topP.nullable().describe(`Nucleus sampling. Default: ${DEFAULT_SAMPLING.topP}.`),
-    top_k: range.topK
-      .nullable()
-      .describe(`Top-k sampling; 0 disables it. Default: ${DEFAULT_SAMPLING.topK}.`),
+    ...samplingFields,
+    ...engineFields,
+    ...constraintFields,
+    ...foreignFields,
     stop_sequences: list(z.string().min(1), { most: MAX_STOPS }).nullish().describe("Stop sequences."),
     tools: list(toolSchema)
       .nullish()

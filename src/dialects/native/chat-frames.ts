@@ -2,8 +2,9 @@ import { z } from "zod";
 import { nativeErrorSchema } from "../../http/errors/native-error.ts";
 import type { InferenceStream } from "../../inference/inference.ts";
 import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
-import { answerTokenSchema, toAnswerToken } from "./answer-token.ts";
-import { chatFields, promptProgressSchema } from "./native-chat.ts";
+import { answerTokenSchema, tokenFields } from "./answer-token.ts";
+import { promptProgressSchema, toPromptProgress } from "../prompt-progress.ts";
+import { chatFields } from "./native-chat.ts";
 import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./native-answer-fields.ts";
 
 /** Longest chat ID: a UUID has 36 characters. */
@@ -77,13 +78,11 @@ export async function* toFrames(
       case "start":
         break;
       case "prompt-progress": {
-        const { processed, total } = event;
-        if (returnProgress) yield { type: "progress", id: chatId, processed, total };
+        if (returnProgress) yield { type: "progress", id: chatId, ...toPromptProgress(event) };
         break;
       }
       case "text-delta": {
-        const logprobs = event.logprobs?.map(toAnswerToken);
-        yield { type: "delta", id: chatId, content: event.text, ...(logprobs && { logprobs }) };
+        yield { type: "delta", id: chatId, content: event.text, ...tokenFields(event.logprobs) };
         break;
       }
       case "reasoning-delta":

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { sha256Hex } from "../../../wasm/engine-image.ts";
 import { MAX_TOP_LOGPROBS, type Sampling } from "../../engine/protocol/generation.ts";
+import { SAMPLING_ENTRIES } from "../../engine/protocol/sampling-fields.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { list } from "../../http/input/bounded-lists.ts";
 import { longJson } from "../../http/streaming/long-json.ts";
@@ -9,6 +10,7 @@ import { collectAnswer } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { InferenceRequest } from "../../inference/inference.ts";
 import type { Services } from "../services.ts";
+import { toSampling } from "../sampling-fields.ts";
 import { type AnswerToken, answerTokenSchema, toAnswerToken } from "./answer-token.ts";
 import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./native-answer-fields.ts";
 import { messageSchema, toChatRequest } from "./native-chat.ts";
@@ -17,7 +19,7 @@ import {
   generationFields,
   modelField,
   toFormat,
-  toSampling,
+  toMaxTokens,
 } from "./native-request-fields.ts";
 
 /** Alternatives that are reported for each token unless the request says how many. */
@@ -135,10 +137,10 @@ function toExperiment(body: z.output<typeof runRequestSchema>): InferenceRequest
     endpoint: "generate",
     model: body.model ?? undefined,
     input: { kind: "prompt", prompt: prompt ?? "" },
-    maxTokens: body.max_tokens ?? undefined,
+    maxTokens: toMaxTokens(body),
     stop: body.stop ?? undefined,
     sampling: toSampling(seeded),
-    format: toFormat(body.format),
+    format: toFormat(body),
     repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
     ...common,
@@ -148,9 +150,8 @@ function toExperiment(body: z.output<typeof runRequestSchema>): InferenceRequest
 /** The names that requests have. */
 function wireSampling(sampling: Sampling): Record<string, unknown> {
   return Object.fromEntries(
-    Object.entries(sampling).map(([name, value]) => [
-      name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
-      value,
-    ]),
+    SAMPLING_ENTRIES.map(([key, { name }]) => [name, sampling[key]]).filter(
+      ([, value]) => value !== undefined,
+    ),
   );
 }

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { dictionary, list } from "../../http/input/bounded-lists.ts";
-import { type ChatMessage, type ContentPart, MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
+import type { ChatMessage, ContentPart } from "../../engine/protocol/generation.ts";
 import { ndjsonLine } from "../../http/errors/native-error.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
@@ -8,17 +8,22 @@ import { decodeAudio } from "../../inference/audio-data.ts";
 import { decodeImage } from "../../inference/image-data.ts";
 import type { InferenceRequest, InferenceStream } from "../../inference/inference.ts";
 import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
+import { toCachePrompt } from "../engine-fields.ts";
+import { promptProgressSchema, returnProgressField, toPromptProgress } from "../prompt-progress.ts";
+import { toSampling } from "../sampling-fields.ts";
 import {
   DEFAULT_MAX_TOKENS,
   generationFields,
   modelField,
   streamField,
+  logprobFields,
   toFormat,
-  toSampling,
+  toLogprobs,
+  toMaxTokens,
   toToolChoice,
   toTools,
 } from "./native-request-fields.ts";
-import { answerTokenSchema, toAnswerToken } from "./answer-token.ts";
+import { logprobsField, tokenFields } from "./answer-token.ts";
 import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./native-answer-fields.ts";
 
 export const messageSchema = z.discriminatedUnion("role", [
@@ -63,16 +68,8 @@ export const chatFields = {
   model: modelField,
   messages: list(messageSchema, { least: 1 }).describe("The conversation."),
   ...generationFields,
-  logprobs: z
-    .int()
-    .min(0)
-    .max(MAX_TOP_LOGPROBS)
-    .nullish()
-    .describe("Report the log-probability of each token of the text, and of so many alternatives to it."),
-  return_progress: z
-    .boolean()
-    .nullish()
-    .describe("With stream: report how much of the prompt has been processed. Default: false."),
+  ...logprobFields,
+  return_progress: returnProgressField,
 };
 
 export const chatRequestSchema = z.object({ ...chatFields, stream: streamField }).meta({ id: "ChatRequest" });
@@ -82,18 +79,6 @@ const answerMessageSchema = z.object({
   content: z.string().describe("The text, or a piece of it."),
   thinking: z.string().optional().describe("The model's reasoning."),
   tool_calls: z.array(wireToolCallSchema).optional().describe("Calls of the request's tools."),
-});
-
-const logprobsField = {
-  logprobs: z
-    .array(answerTokenSchema)
-    .optional()
-    .describe("Tokens of the text, if the request asks for them."),
-};
-
-export const promptProgressSchema = z.object({
-  processed: z.int().describe("Tokens of the prompt that are in the KV cache by now."),
-  total: z.int().describe("Tokens of the prompt."),
 });
 
 export const chatAnswerSchema = z
@@ -134,11 +119,12 @@ export function toChatRequest(body: ChatRequest): InferenceRequest {
       parallelToolCalls: true,
       thinking: body.think ?? undefined,
     },
-    maxTokens: body.max_tokens ?? undefined,
+    maxTokens: toMaxTokens(body),
     stop: body.stop ?? undefined,
     sampling: toSampling(body),
-    format: toFormat(body.format),
-    logprobs: body.logprobs ?? undefined,
+    format: toFormat(body),
+    logprobs: toLogprobs(body),
+    ...toCachePrompt(body),
     repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
   };
@@ -196,7 +182,7 @@ export function toChatAnswer(model: string, answer: Answer): z.output<typeof cha
       ...(answer.reasoning !== "" && { thinking: answer.reasoning }),
       ...(answer.toolCalls.length > 0 && { tool_calls: answer.toolCalls.map(wireToolCall) }),
     },
-    ...(answer.logprobs.length > 0 && { logprobs: answer.logprobs.map(toAnswerToken) }),
+    ...tokenFields(answer.logprobs),
     done: true,
     ...summary(answer),
   };
@@ -221,17 +207,18 @@ export async function* toChatLines(
       case "start":
         break;
       case "prompt-progress": {
-        const { processed, total } = event;
         const message = { role: "assistant", content: "" } as const;
         if (returnProgress)
-          yield chatLine({ model, message, prompt_progress: { processed, total }, done: false });
+          yield chatLine({ model, message, prompt_progress: toPromptProgress(event), done: false });
         break;
       }
       case "text-delta":
-        if (event.logprobs) {
-          const message = { role: "assistant", content: event.text } as const;
-          yield chatLine({ model, message, logprobs: event.logprobs.map(toAnswerToken), done: false });
-        } else yield piece(event.text);
+        yield chatLine({
+          model,
+          message: { role: "assistant", content: event.text },
+          ...tokenFields(event.logprobs),
+          done: false,
+        });
         break;
       case "reasoning-delta":
         yield piece("", { thinking: event.text });

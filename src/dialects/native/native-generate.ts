@@ -5,13 +5,19 @@ import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { decodeImage } from "../../inference/image-data.ts";
 import type { InferenceRequest, InferenceStream } from "../../inference/inference.ts";
 import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
+import { toCachePrompt } from "../engine-fields.ts";
+import { promptProgressSchema, returnProgressField, toPromptProgress } from "../prompt-progress.ts";
+import { toSampling } from "../sampling-fields.ts";
+import { logprobsField, tokenFields } from "./answer-token.ts";
 import {
   DEFAULT_MAX_TOKENS,
   generationFields,
   modelField,
   streamField,
+  logprobFields,
   toFormat,
-  toSampling,
+  toLogprobs,
+  toMaxTokens,
   toToolChoice,
   toTools,
 } from "./native-request-fields.ts";
@@ -24,6 +30,8 @@ export const generateRequestSchema = z
     system: z.string().nullish().describe("System prompt; empty for none. Default: the Modelfile's."),
     stream: streamField,
     ...generationFields,
+    ...logprobFields,
+    return_progress: returnProgressField,
   })
   .meta({ id: "GenerateRequest" });
 
@@ -37,6 +45,7 @@ export const generateAnswerSchema = z
   .object({
     ...pieceFields,
     response: z.string().describe("The generated text."),
+    ...logprobsField,
     done: z.literal(true),
     ...summaryFields,
   })
@@ -47,6 +56,8 @@ export const generateLineSchema = z
     z.object({
       ...pieceFields,
       response: z.string().describe("A piece of the text."),
+      ...logprobsField,
+      prompt_progress: promptProgressSchema.optional().describe("If the request asks for it."),
       done: z.literal(false),
     }),
     generateAnswerSchema,
@@ -60,10 +71,12 @@ export function toGenerateRequest(body: GenerateRequest): InferenceRequest {
     endpoint: "generate",
     model: body.model ?? undefined,
     input: toInput(body),
-    maxTokens: body.max_tokens ?? undefined,
+    maxTokens: toMaxTokens(body),
     stop: body.stop ?? undefined,
     sampling: toSampling(body),
-    format: toFormat(body.format),
+    format: toFormat(body),
+    logprobs: toLogprobs(body),
+    ...toCachePrompt(body),
     repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
   };
@@ -105,6 +118,7 @@ export function toGenerateAnswer(model: string, answer: Answer): z.output<typeof
     response: answer.text,
     ...(answer.reasoning !== "" && { thinking: answer.reasoning }),
     ...(answer.toolCalls.length > 0 && { tool_calls: answer.toolCalls.map(wireToolCall) }),
+    ...tokenFields(answer.logprobs),
     done: true,
     ...summary(answer),
   };
@@ -114,15 +128,24 @@ function generateLine(line: z.output<typeof generateLineSchema>): string {
   return ndjsonLine(line);
 }
 
-/** The lines of a streamed answer: one per piece, then an empty one with the summary. */
-export async function* toGenerateLines({ model, events }: InferenceStream): AsyncGenerator<string> {
+/**
+ * The lines of a streamed answer: one per piece, then an empty one with the summary.
+ * @param returnProgress also a line for each step of the prompt
+ */
+export async function* toGenerateLines(
+  { model, events }: InferenceStream,
+  returnProgress = false,
+): AsyncGenerator<string> {
   for await (const event of wholeToolCalls(events)) {
     switch (event.type) {
       case "start":
+        break;
       case "prompt-progress":
+        if (returnProgress)
+          yield generateLine({ model, response: "", prompt_progress: toPromptProgress(event), done: false });
         break;
       case "text-delta":
-        yield generateLine({ model, response: event.text, done: false });
+        yield generateLine({ model, response: event.text, ...tokenFields(event.logprobs), done: false });
         break;
       case "reasoning-delta":
         yield generateLine({ model, response: "", thinking: event.text, done: false });

@@ -3,19 +3,19 @@ import { modelName } from "../../http/input/known-fields.ts";
 import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
 import {
   jsonSchemaSchema,
-  samplingSchema,
+  MAX_TOP_LOGPROBS,
   type OutputFormat,
-  type Sampling,
   type ToolChoice,
   type ToolDefinition,
 } from "../../engine/protocol/generation.ts";
 import { repetitionGuardField } from "../../http/input/repetition-guard-field.ts";
-import { DEFAULT_SAMPLING, toSeed } from "../../inference/default-sampling.ts";
+import { checkFormatWithTools, constraintFields, toConstraint } from "../constraint-fields.ts";
+import { engineFields, probabilitiesField } from "../engine-fields.ts";
+import { foreignFields } from "../foreign-fields.ts";
+import { samplingFields } from "../sampling-fields.ts";
 
 /** Used when neither the request nor the Modelfile sets a limit. */
 export const DEFAULT_MAX_TOKENS = 512;
-
-const range = samplingSchema.shape;
 
 export const modelField = modelName.nullish().describe("Model name. Default: the daemon's default model.");
 export const streamField = z
@@ -46,22 +46,9 @@ export const generationFields = {
     .describe(
       `Maximum number of tokens to generate. Default: the Modelfile's, otherwise ${DEFAULT_MAX_TOKENS}.`,
     ),
-  temperature: range.temperature
-    .nullable()
-    .describe(
-      `Sampling temperature; 0 always picks the most likely token. Default: ${DEFAULT_SAMPLING.temperature}.`,
-    ),
-  top_p: range.topP.nullable().describe(`Nucleus sampling. Default: ${DEFAULT_SAMPLING.topP}.`),
-  top_k: range.topK.nullable().describe(`Top-k sampling; 0 disables it. Default: ${DEFAULT_SAMPLING.topK}.`),
-  min_p: range.minP.nullable().describe("Minimum token probability, relative to the most likely token."),
-  repeat_penalty: range.repeatPenalty.nullable().describe("Penalty for repeated tokens; 1 disables it."),
-  presence_penalty: range.presencePenalty
-    .nullable()
-    .describe("Penalty for tokens that have already occurred."),
-  frequency_penalty: range.frequencyPenalty
-    .nullable()
-    .describe("Penalty that grows with how often a token has occurred."),
-  seed: z.int().min(-1).nullish().describe("Sampling seed. Default, and -1: a new one for each request."),
+  n_predict: z.int().min(1).nullish().describe("llama.cpp's name of max_tokens."),
+  ...samplingFields,
+  ...engineFields,
   stop: list(z.string().min(1), { most: MAX_STOPS })
     .nullish()
     .describe("Stop sequences; they are not part of the answer."),
@@ -74,6 +61,8 @@ export const generationFields = {
     .union([z.literal("json"), z.literal(""), jsonSchemaSchema])
     .nullish()
     .describe('"json" for any JSON object, or a JSON Schema the answer must match.'),
+  ...constraintFields,
+  ...foreignFields,
   images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP, WebP)."),
   think: z
     .boolean()
@@ -81,23 +70,41 @@ export const generationFields = {
     .describe("Let the model think before it answers. Default: the Modelfile's, otherwise false."),
 };
 
+/** Fields of the log-probabilities of an answer's tokens. */
+export const logprobFields = {
+  logprobs: z
+    .int()
+    .min(0)
+    .max(MAX_TOP_LOGPROBS)
+    .nullish()
+    .describe("Report the log-probability of each token of the text, and of so many alternatives to it."),
+  n_probs: probabilitiesField,
+};
+
+const logprobObject = z.object(logprobFields);
+
+export function toLogprobs({
+  logprobs,
+  n_probs: probabilities,
+}: Partial<z.output<typeof logprobObject>>): number | undefined {
+  return logprobs ?? (probabilities || undefined);
+}
+
 export const generationFieldsSchema = z.object(generationFields);
 type GenerationFields = z.output<typeof generationFieldsSchema>;
 
-export function toSampling(body: GenerationFields): Sampling {
-  return {
-    temperature: body.temperature ?? undefined,
-    topP: body.top_p ?? undefined,
-    topK: body.top_k ?? undefined,
-    minP: body.min_p ?? undefined,
-    repeatPenalty: body.repeat_penalty ?? undefined,
-    presencePenalty: body.presence_penalty ?? undefined,
-    frequencyPenalty: body.frequency_penalty ?? undefined,
-    seed: toSeed(body.seed),
-  };
+export function toMaxTokens(body: GenerationFields): number | undefined {
+  return body.max_tokens ?? body.n_predict ?? undefined;
 }
 
-export function toFormat(format: GenerationFields["format"]): OutputFormat {
+/** @throws ServiceError invalid_parameter for several formats, or a grammar beside tools */
+export function toFormat(body: GenerationFields): OutputFormat {
+  const format = toConstraint(body, { param: "format", format: ownFormat(body.format) });
+  checkFormatWithTools(format, (body.tools ?? []).length > 0 && body.tool_choice !== "none");
+  return format;
+}
+
+function ownFormat(format: GenerationFields["format"]): OutputFormat {
   if (format == null || format === "") return { type: "text" };
   return format === "json" ? { type: "json" } : { type: "json_schema", schema: format };
 }

@@ -11,7 +11,8 @@ import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { decodeMedia } from "../../inference/media-data.ts";
 import type { InferenceEvent, InferenceRequest } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
-import { toMaxTokens, toResidency, toSampling, toStop } from "./ollama-options.ts";
+import { toSampling } from "../sampling-fields.ts";
+import { toMaxTokens, toResidency, toStop } from "./ollama-options.ts";
 import {
   generationFields,
   modelField,
@@ -107,7 +108,7 @@ export function toChatRequest(body: ChatRequest, model: Model): InferenceRequest
     },
     maxTokens: toMaxTokens(body.options, model),
     stop: toStop(body.options),
-    sampling: toSampling(body.options),
+    sampling: toSampling(body.options ?? {}),
     format: toFormat(body.format),
     logprobs: toLogprobs(body),
     residency: toResidency(body, model),

@@ -1,12 +1,10 @@
 import { z } from "zod";
 import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
-import { samplingSchema, type Sampling } from "../../engine/protocol/generation.ts";
 import { repetitionGuardField } from "../../http/input/repetition-guard-field.ts";
 import { ignored } from "../../http/input/known-fields.ts";
-import { DEFAULT_SAMPLING, toSeed } from "../../inference/default-sampling.ts";
+import { samplingFields } from "../sampling-fields.ts";
 import type { Model, Residency } from "../../models/model.ts";
 
-const range = samplingSchema.shape;
 /** The engine's minimum. */
 const MIN_CONTEXT = 16;
 
@@ -50,38 +48,12 @@ export const optionsSchema = z
       .describe(
         "Layers to offload to the GPU when this request loads the model; -1: the default of the model or the daemon.",
       ),
-    temperature: range.temperature
-      .nullable()
-      .describe(
-        `Sampling temperature; 0 always picks the most likely token. Default: ${DEFAULT_SAMPLING.temperature}.`,
-      ),
-    top_p: range.topP.nullable().describe(`Nucleus sampling. Default: ${DEFAULT_SAMPLING.topP}.`),
-    top_k: z
-      .int()
-      .max(1_000_000)
-      .nullish()
-      .describe(`Top-k sampling; 0 or less disables it. Default: ${DEFAULT_SAMPLING.topK}.`),
-    min_p: range.minP.nullable().describe("Minimum token probability, relative to the most likely token."),
-    typical_p: range.typicalP.nullable().describe("Locally typical sampling; 1 disables it."),
-    seed: z.int().nullish().describe("Sampling seed; -1: a new one for each request."),
+    ...samplingFields,
     stop: z
       .union([z.string(), list(z.string(), { most: MAX_STOPS })])
       .nullish()
       .describe("Stop sequences; they are not part of the answer."),
-    repeat_penalty: range.repeatPenalty.nullable().describe("Penalty for repeated tokens; 1 disables it."),
-    repeat_last_n: range.repeatLastN
-      .nullable()
-      .describe("How many of the last tokens repeat_penalty looks at; -1: the whole context."),
-    presence_penalty: range.presencePenalty
-      .nullable()
-      .describe("Penalty for tokens that have already occurred."),
-    frequency_penalty: range.frequencyPenalty
-      .nullable()
-      .describe("Penalty that grows with how often a token has occurred."),
-    mirostat: range.mirostat.nullable().describe("Mirostat sampling: 0 (off), 1 or 2."),
-    mirostat_tau: range.mirostatTau.nullable().describe("Mirostat target entropy."),
     repetition_guard: repetitionGuardField,
-    mirostat_eta: range.mirostatEta.nullable().describe("Mirostat learning rate."),
     ...ignoredOptions,
   })
   .meta({ id: "OllamaOptions" });
@@ -90,25 +62,6 @@ export const optionsField = optionsSchema
   .nullish()
   .describe("Sampling, length and context; see the options below.");
 type Options = z.output<typeof optionsField>;
-
-export function toSampling(options: Options): Sampling {
-  const given: Partial<z.output<typeof optionsSchema>> = options ?? {};
-  return {
-    temperature: given.temperature ?? undefined,
-    topP: given.top_p ?? undefined,
-    topK: given.top_k == null ? undefined : Math.max(0, given.top_k),
-    minP: given.min_p ?? undefined,
-    typicalP: given.typical_p ?? undefined,
-    repeatPenalty: given.repeat_penalty ?? undefined,
-    repeatLastN: given.repeat_last_n ?? undefined,
-    presencePenalty: given.presence_penalty ?? undefined,
-    frequencyPenalty: given.frequency_penalty ?? undefined,
-    mirostat: given.mirostat ?? undefined,
-    mirostatTau: given.mirostat_tau ?? undefined,
-    mirostatEta: given.mirostat_eta ?? undefined,
-    seed: toSeed(given.seed),
-  };
-}
 
 export function toStop(options: Options): string[] | undefined {
   const stop = options?.stop;

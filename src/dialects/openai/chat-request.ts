@@ -11,6 +11,9 @@ import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { decodeAudio } from "../../inference/audio-data.ts";
 import { decodeImage } from "../../inference/image-data.ts";
 import type { InferenceRequest } from "../../inference/inference.ts";
+import { checkFormatWithTools } from "../constraint-fields.ts";
+import { toCachePrompt } from "../engine-fields.ts";
+import { toSampling } from "../sampling-fields.ts";
 import type {
   ChatCompletionMessage,
   ChatCompletionRequest,
@@ -21,14 +24,13 @@ import { customFunctions, encodeInput } from "./custom-tools/custom-tool.ts";
 import { toFunctionResult, toFunctionTools, toLegacyCall, usesFunctions } from "./legacy-functions.ts";
 import {
   toMaxTokens,
-  toSampling,
   toStop,
   toTextContent,
   toThinking,
   unsupported,
   withChoice,
 } from "./openai-request-fields.ts";
-import { checkFormatWithTools, toOutputFormat } from "./output-format.ts";
+import { toOutputFormat } from "./output-format.ts";
 
 /** One request for each of the `n` choices. */
 export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] {
@@ -52,11 +54,12 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
       parallelToolCalls: usesFunctions(body) ? false : (body.parallel_tool_calls ?? true),
       ...toThinking(body.reasoning_effort, body.chat_template_kwargs),
     },
-    maxTokens: toMaxTokens(body.max_completion_tokens ?? body.max_tokens),
+    maxTokens: toMaxTokens(body.max_completion_tokens ?? body.max_tokens ?? body.n_predict),
     stop: toStop(body.stop),
     sampling,
     format,
     logprobs: toLogprobs(body),
+    ...toCachePrompt(body),
     repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { sampling: DEFAULT_SAMPLING },
     ...(warnings.length > 0 && { warnings }),
@@ -170,7 +173,8 @@ export function customNames({ tools }: ChatCompletionRequest): ReadonlySet<strin
 }
 
 function toLogprobs(body: ChatCompletionRequest): number | undefined {
-  if (body.logprobs) return body.top_logprobs ?? 0;
+  if (body.logprobs) return body.top_logprobs ?? body.n_probs ?? 0;
+  if (body.n_probs) return body.n_probs;
   if (body.top_logprobs == null) return undefined;
   throw new ServiceError("invalid_parameter", "top_logprobs: requires logprobs to be true.", {
     param: "top_logprobs",

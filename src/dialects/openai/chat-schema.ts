@@ -2,6 +2,7 @@ import { z } from "zod";
 import { dictionary, list } from "../../http/input/bounded-lists.ts";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
 import { ignored, refused } from "../../http/input/known-fields.ts";
+import { probabilitiesField } from "../engine-fields.ts";
 import { nestedFormatSchema } from "./custom-tools/custom-tool.ts";
 import { functionCallSchema, functionFields, functionMessageSchema } from "./legacy-functions.ts";
 import { commonFields, reasoningEffortSchema, tokenLimit } from "./openai-request-fields.ts";
@@ -145,6 +146,7 @@ export const chatCompletionRequestSchema = z
       .nullish()
       .describe("Which functions the model may or must call. Default: auto."),
     parallel_tool_calls: z.boolean().nullish().describe("False: at most one call per turn. Default: true."),
+    n_predict: tokenLimit.describe("llama.cpp's name of max_completion_tokens."),
     ...formatFields,
     logprobs: z.boolean().nullish().describe("Return the log probability of each token."),
     top_logprobs: z
@@ -153,6 +155,7 @@ export const chatCompletionRequestSchema = z
       .max(MAX_TOP_LOGPROBS)
       .nullish()
       .describe("Number of alternatives to return for each token; requires logprobs."),
+    n_probs: probabilitiesField,
     reasoning_effort: reasoningEffortSchema
       .nullish()
       .describe(

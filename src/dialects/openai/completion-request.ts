@@ -4,12 +4,13 @@ import { MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { InferenceRequest } from "../../inference/inference.ts";
+import { probabilitiesField, toCachePrompt } from "../engine-fields.ts";
+import { toSampling } from "../sampling-fields.ts";
 import {
   choiceCount,
   commonFields,
   tokenLimit,
   toMaxTokens,
-  toSampling,
   toStop,
   withChoice,
 } from "./openai-request-fields.ts";
@@ -43,6 +44,8 @@ export const completionRequestSchema = z
       .max(MAX_TOP_LOGPROBS)
       .nullish()
       .describe("Number of alternatives to return for each token."),
+    n_predict: tokenLimit.describe("llama.cpp's name of max_tokens."),
+    n_probs: probabilitiesField,
     echo: z
       .boolean()
       .nullish()
@@ -82,7 +85,15 @@ export function generatedChoices({ n, best_of: best }: Pick<CompletionRequest, "
 
 /** What the answer begins with needs the tokens of the prompts: their log-probabilities, or their number. */
 export function needsPromptTokens(body: CompletionRequest): boolean {
-  return body.echo === true && (body.logprobs != null || body.max_tokens === 0);
+  return body.echo === true && (requestedAlternatives(body) !== undefined || body.max_tokens === 0);
+}
+
+/** Alternatives to report for each token; undefined: no log-probabilities. */
+export function requestedAlternatives({
+  logprobs,
+  n_probs: probabilities,
+}: Pick<CompletionRequest, "logprobs" | "n_probs">): number | undefined {
+  return logprobs ?? (probabilities || undefined);
 }
 
 /** {@link generatedChoices} for each prompt, in the order of the prompts; none when there are no tokens to generate. */
@@ -94,6 +105,8 @@ export function toCompletionRequests(
   const choices = generatedChoices(body);
   const isRanked = choices > (body.n ?? 1);
   const sampling = toSampling(body);
+  const alternatives = requestedAlternatives(body);
+  const limit = body.max_tokens ?? body.n_predict;
   const format = toOutputFormat(body);
   return prompts.flatMap((prompt) =>
     Array.from({ length: choices }, (_, choice): InferenceRequest => ({
@@ -102,16 +115,17 @@ export function toCompletionRequests(
       input: body.suffix
         ? { kind: "infill", prefix: prompt, suffix: body.suffix }
         : { kind: "prompt", prompt },
-      maxTokens: toMaxTokens(body.max_tokens),
+      maxTokens: toMaxTokens(limit),
       stop: toStop(body.stop),
       sampling: withChoice(sampling, choice),
       format,
-      logprobs: body.logprobs ?? (isRanked ? 0 : undefined),
+      logprobs: alternatives ?? (isRanked ? 0 : undefined),
+      ...toCachePrompt(body),
       // Harnesses that score a prompt take the last entry away, which is that of the one token they ask for.
       ...(needsPromptTokens(body) && { emptyTokens: true }),
       repetitionGuard: body.repetition_guard ?? undefined,
       defaults: {
-        ...(body.max_tokens !== -1 && { maxTokens: DEFAULT_MAX_TOKENS }),
+        ...(limit !== -1 && { maxTokens: DEFAULT_MAX_TOKENS }),
         sampling: DEFAULT_SAMPLING,
       },
     })),

@@ -19,9 +19,11 @@ import {
   completionRequestSchema,
   needsPromptTokens,
   promptItems,
+  requestedAlternatives,
   toCompletionRequests,
 } from "./completion-request.ts";
 import { answerHead } from "./openai-answer-fields.ts";
+import { toStreamOptions } from "./openai-request-fields.ts";
 import { openaiEvents } from "./openai-error.ts";
 
 /** POST /v1/completions. */
@@ -55,11 +57,11 @@ export function completionsRoute({ inference, config }: Services): Route {
         prompts,
         choices: body.n ?? 1,
         echo: body.echo ?? false,
-        logprobs: body.logprobs != null,
+        logprobs: requestedAlternatives(body) !== undefined,
       };
       if (body.stream) {
-        const includeUsage = body.stream_options?.include_usage ?? false;
-        return streamResponse(context, toCompletionChunks(completion, events, includeUsage), openaiEvents);
+        const chunks = toCompletionChunks(completion, events, toStreamOptions(body));
+        return streamResponse(context, chunks, openaiEvents);
       }
       const count = requests.length || prompts.length * completion.choices;
       return context.json(toCompletion(completion, await collectChoices(events, count)));
@@ -83,12 +85,9 @@ async function readPrompts(
     const texts = await Promise.all(items.map(toText));
     return { prompts: texts.map((text) => ({ text, logprobs: null })), scored: undefined };
   }
-  const hasLogprobs = body.logprobs != null;
-  const scored = await inference.score(
-    { model, prompts: items, logprobs: body.logprobs ?? undefined },
-    signal,
-  );
-  const echoes = scored.prompts.map(({ shown }) => toCompletionPrompt(shown, hasLogprobs));
+  const alternatives = requestedAlternatives(body);
+  const scored = await inference.score({ model, prompts: items, logprobs: alternatives }, signal);
+  const echoes = scored.prompts.map(({ shown }) => toCompletionPrompt(shown, alternatives !== undefined));
   if (body.max_tokens === 0) return { prompts: echoes, scored };
   const prompts = echoes.map(async ({ text, logprobs }, at) => ({
     text: await toText(items[at] ?? text),

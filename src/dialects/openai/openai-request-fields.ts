@@ -1,12 +1,14 @@
 import { z } from "zod";
-import { dictionary, list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
-import { samplingSchema, type ContentPart, type Sampling } from "../../engine/protocol/generation.ts";
+import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
+import type { ContentPart, Sampling } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { repetitionGuardField } from "../../http/input/repetition-guard-field.ts";
 import { ignored, modelName } from "../../http/input/known-fields.ts";
-import { DEFAULT_SAMPLING, toSeed } from "../../inference/default-sampling.ts";
-
-const range = samplingSchema.shape;
+import { engineFields } from "../engine-fields.ts";
+import { foreignFields } from "../foreign-fields.ts";
+import { returnProgressField } from "../prompt-progress.ts";
+import type { StreamOptions } from "./openai-answer-fields.ts";
+import { samplingFields } from "../sampling-fields.ts";
 
 /** The API's own limit for one prompt. */
 const MAX_CHOICES = 128;
@@ -15,32 +17,13 @@ export const choiceCount = z.int().min(1).max(MAX_CHOICES);
 /** Fields that chat and text completions share. Null means the same as leaving a field out. */
 export const commonFields = {
   model: modelName.nullish().describe("Model name. Default: the daemon's default model."),
-  temperature: range.temperature
-    .nullable()
-    .describe(
-      `Sampling temperature; 0 always picks the most likely token. Default: ${DEFAULT_SAMPLING.temperature}.`,
-    ),
-  top_p: range.topP.nullable().describe(`Nucleus sampling. Default: ${DEFAULT_SAMPLING.topP}.`),
-  presence_penalty: range.presencePenalty
-    .nullable()
-    .describe("Penalty for tokens that have already occurred."),
-  frequency_penalty: range.frequencyPenalty
-    .nullable()
-    .describe("Penalty that grows with how often a token has occurred."),
-  top_k: z
-    .union([range.topK, z.literal(-1)])
-    .nullable()
-    .describe(`Top-k sampling; 0 and -1 disable it. Default: ${DEFAULT_SAMPLING.topK}.`),
-  min_p: range.minP.nullable().describe("Minimum token probability, relative to the most likely token."),
-  repeat_penalty: range.repeatPenalty.nullable().describe("Penalty for repeated tokens; 1 disables it."),
-  seed: z.int().nullish().describe("Sampling seed. Default, and -1: a new one for each request."),
+  ...samplingFields,
+  ...engineFields,
+  ...foreignFields,
   stop: z
     .union([z.string(), list(z.string(), { most: MAX_STOPS })])
     .nullish()
     .describe("Stop sequence, or several; they are not part of the answer. Empty strings are ignored."),
-  logit_bias: dictionary(z.number().min(-100).max(100), z.string().regex(/^\d{1,10}$/, "must be a token ID"))
-    .nullish()
-    .describe("Bias by token ID, -100 to 100."),
   n: choiceCount
     .nullish()
     .describe(
@@ -51,6 +34,7 @@ export const commonFields = {
     .object({ include_usage: z.boolean().nullish() })
     .nullish()
     .describe("include_usage: send the token counts at the end of the stream."),
+  return_progress: returnProgressField,
   repetition_guard: repetitionGuardField,
   user: ignored(),
 };
@@ -65,19 +49,10 @@ export function toMaxTokens(limit: z.output<typeof tokenLimit>): number | undefi
 const commonSchema = z.object(commonFields);
 type CommonFields = z.output<typeof commonSchema>;
 
-export function toSampling(body: CommonFields): Sampling {
+export function toStreamOptions(body: CommonFields): StreamOptions {
   return {
-    temperature: body.temperature ?? undefined,
-    topP: body.top_p ?? undefined,
-    topK: body.top_k == null ? undefined : Math.max(0, body.top_k),
-    minP: body.min_p ?? undefined,
-    repeatPenalty: body.repeat_penalty ?? undefined,
-    presencePenalty: body.presence_penalty ?? undefined,
-    frequencyPenalty: body.frequency_penalty ?? undefined,
-    seed: toSeed(body.seed),
-    logitBias: body.logit_bias
-      ? Object.entries(body.logit_bias).map(([token, bias]) => ({ token: Number(token), bias }))
-      : undefined,
+    includeUsage: body.stream_options?.include_usage ?? false,
+    returnProgress: body.return_progress ?? false,
   };
 }
 

@@ -8,6 +8,7 @@ import {
   type ToolChoice,
   type ToolDefinition,
 } from "../protocol/generation.ts";
+import { SAMPLING_ENTRIES } from "../protocol/sampling-fields.ts";
 import { toLlamaSchema } from "../../schema/to-llama-schema.ts";
 
 /** Input of llama.cpp's completion action. */
@@ -19,7 +20,7 @@ interface CompletionCall {
   readonly files: Uint8Array[];
 }
 
-/** Our repeatLastN for the whole context; llama.cpp's server does not accept negative numbers. */
+/** For the whole context; llama.cpp's server does not accept negative numbers. */
 const WHOLE_CONTEXT = -1;
 
 /** Schema for any JSON object. */
@@ -93,24 +94,15 @@ export function buildCompletionCall(
 }
 
 function buildSampling(sampling: Sampling, contextSize: number): Record<string, unknown> {
-  const fields: Record<string, unknown> = {
-    temperature: sampling.temperature,
-    top_p: sampling.topP,
-    top_k: sampling.topK,
-    min_p: sampling.minP,
-    typical_p: sampling.typicalP,
-    repeat_penalty: sampling.repeatPenalty,
-    repeat_last_n: sampling.repeatLastN === WHOLE_CONTEXT ? contextSize : sampling.repeatLastN,
-    presence_penalty: sampling.presencePenalty,
-    frequency_penalty: sampling.frequencyPenalty,
-    mirostat: sampling.mirostat,
-    mirostat_tau: sampling.mirostatTau,
-    mirostat_eta: sampling.mirostatEta,
+  const fields = SAMPLING_ENTRIES.map(([key, { name, isWindow }]) => {
+    const value = sampling[key];
+    return [name, isWindow && value === WHOLE_CONTEXT ? contextSize : value];
+  });
+  return withoutUndefined({
+    ...Object.fromEntries(fields),
     seed: sampling.seed ?? randomSeed(),
     logit_bias: sampling.logitBias?.map(({ token, bias }) => [token, bias]),
-    ignore_eos: sampling.ignoreEos,
-  };
-  return withoutUndefined(fields);
+  });
 }
 
 function randomSeed(): number {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { samplingShape } from "./sampling-fields.ts";
 
 /**
  * What an engine is asked to generate and what it answers, independent of any wire format. Both sides of the process
@@ -110,32 +111,8 @@ export function continuesLast({ messages, continueLast }: ChatInput): boolean {
   return continueLast !== false && last?.role === "assistant" && !last.toolCalls?.length;
 }
 
-/** Seeds are 32 bits wide. */
-const UINT32_MAX = 0xffffffff;
-
 /** Sampling settings, in the ranges that the engine accepts. An absent one means the engine's default. */
-export const samplingSchema = z.object({
-  temperature: z.number().min(0).max(100).optional(),
-  topP: z.number().min(0).max(1).optional(),
-  /** 0 disables top-k. */
-  topK: z.int().min(0).max(1_000_000).optional(),
-  minP: z.number().min(0).max(1).optional(),
-  typicalP: z.number().min(0).max(1).optional(),
-  /** llama.cpp divides by it. */
-  repeatPenalty: z.number().gt(0).max(10).optional(),
-  /** How many of the last tokens the repeat penalty covers; -1 means the whole context. */
-  repeatLastN: z.int().min(-1).max(1_000_000).optional(),
-  presencePenalty: z.number().min(-2).max(2).optional(),
-  frequencyPenalty: z.number().min(-2).max(2).optional(),
-  mirostat: z.int().min(0).max(2).optional(),
-  mirostatTau: z.number().min(0).max(100).optional(),
-  mirostatEta: z.number().min(0).max(100).optional(),
-  /** Absent: a fresh random seed for each request. */
-  seed: z.int().min(0).max(UINT32_MAX).optional(),
-  logitBias: z.array(z.object({ token: z.int().min(0), bias: z.number().min(-100).max(100) })).optional(),
-  /** Continue after the end-of-generation token; for benchmarks. */
-  ignoreEos: z.boolean().optional(),
-});
+export const samplingSchema = z.object(samplingShape);
 export type Sampling = z.infer<typeof samplingSchema>;
 
 /** Most alternatives per position that a request may ask for. */
@@ -205,6 +182,8 @@ export const generationEventSchema = z.discriminatedUnion("type", [
     total: z.int().min(0),
     /** Of these, the tokens that were found in the KV cache. */
     cached: z.int().min(0).optional(),
+    /** Since the engine began with the prompt. */
+    elapsedMs: z.number().min(0).optional(),
   }),
   z.object({
     type: z.literal("text-delta"),

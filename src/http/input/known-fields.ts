@@ -15,7 +15,7 @@ export const modelNameSchema = modelName
   .refine((name) => !CONTROL_CHARACTERS.test(name), "must not hold control characters");
 
 /** A field of a compatible API that has no effect here; any value is accepted. */
-export function ignored(why?: string): z.ZodType {
+export function ignored(why?: string): z.ZodOptional<z.ZodType> {
   return z
     .unknown()
     .optional()
@@ -25,11 +25,12 @@ export function ignored(why?: string): z.ZodType {
 /**
  * A field of a compatible API for something that the daemon does not support. Null and empty values count as absent,
  * because some clients always send the field.
+ * @param harmless values that ask for nothing, either
  */
-export function refused(why: string): z.ZodType {
+export function refused(why: string, ...harmless: readonly unknown[]): z.ZodOptional<z.ZodType> {
   return z
     .unknown()
-    .refine(isEmpty, { error: `is not supported: ${why}` })
+    .refine((value) => isEmpty(value) || harmless.includes(value), { error: `is not supported: ${why}` })
     .optional()
     .describe(`Refused: ${why}.`);
 }

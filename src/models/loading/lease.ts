@@ -59,7 +59,7 @@ export function stillLoading(alias: string, being: "downloaded" | "loaded"): Ser
 export function notLoaded(alias: string): ServiceError {
   return new ServiceError(
     "model_not_loaded",
-    `The model "${alias}" is not loaded; load it with POST /api/models/load {"alias": ${JSON.stringify(alias)}} or "daybreak load ${alias}", or start the daemon with --auto-load.`,
+    `The model "${alias}" is not loaded; load it with POST /api/models/load {"alias": ${JSON.stringify(alias)}} or "daybreak load ${alias}", or start the daemon without --no-auto-load (models.auto_load = false).`,
     { param: "model" },
   );
 }

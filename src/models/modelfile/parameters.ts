@@ -1,6 +1,7 @@
 import { explainIssue, IN_WORDS, issueText } from "../../errors/explain-issue.ts";
 import { z } from "zod";
 import { samplingSchema, type Sampling } from "../../engine/protocol/generation.ts";
+import { SAMPLING_ENTRIES, type SamplingKey } from "../../engine/protocol/sampling-fields.ts";
 import type { ModelSettings } from "../model.ts";
 
 /** Smallest context that an engine can be started with. */
@@ -9,24 +10,10 @@ const MIN_CONTEXT = 16;
 const MAX_CONTEXT = 16 * 1024 * 1024;
 const MAX_STOP_SEQUENCES = 64;
 
-type SamplingField = Exclude<keyof Sampling, "logitBias" | "ignoreEos">;
-
-/** Sampling parameters by their PARAMETER names; the ranges are the engine's own. */
-const SAMPLING: ReadonlyMap<string, SamplingField> = new Map([
-  ["temperature", "temperature"],
-  ["top_p", "topP"],
-  ["top_k", "topK"],
-  ["min_p", "minP"],
-  ["typical_p", "typicalP"],
-  ["repeat_penalty", "repeatPenalty"],
-  ["repeat_last_n", "repeatLastN"],
-  ["presence_penalty", "presencePenalty"],
-  ["frequency_penalty", "frequencyPenalty"],
-  ["mirostat", "mirostat"],
-  ["mirostat_tau", "mirostatTau"],
-  ["mirostat_eta", "mirostatEta"],
-  ["seed", "seed"],
-] as const);
+/** Sampling parameters by their names; the ranges are the engine's own. */
+const SAMPLING: ReadonlyMap<string, SamplingKey> = new Map(
+  SAMPLING_ENTRIES.flatMap(([key, { name, isParameter }]) => (isParameter ? [[name, key]] : [])),
+);
 
 const SWITCH: ReadonlyMap<string, boolean> = new Map([
   ["true", true],
@@ -50,19 +37,29 @@ export type MutableParameters = {
   repetitionGuard?: boolean;
 };
 
-const PARAMETER_NAMES: readonly string[] = [
+const PARAMETER_NAMES: ReadonlySet<string> = new Set([
   ...SAMPLING.keys(),
   "num_ctx",
   "num_predict",
   "repetition_guard",
   "stop",
-];
+]);
 
 /** The parameter that may be given more than once. */
 export const REPEATABLE_PARAMETER = "stop";
 
+/** Whether a parameter is known here. */
+export function isKnownParameter(name: string): boolean {
+  return PARAMETER_NAMES.has(name);
+}
+
+/** Whether a number says that nothing is set: no limit, or a new seed for each request. */
+function meansDefault(name: string, number: number): boolean {
+  return (name === "num_predict" && number < 1) || (name === "seed" && number < 0);
+}
+
 /**
- * Sets one parameter.
+ * Sets one parameter that is known here.
  * @returns what is wrong with it, without a final period
  */
 export function setParameter(settings: MutableParameters, name: string, value: string): string | undefined {
@@ -80,11 +77,9 @@ export function setParameter(settings: MutableParameters, name: string, value: s
     return undefined;
   }
   const field = SAMPLING.get(name);
-  if (!field && name !== "num_ctx" && name !== "num_predict") {
-    return `unknown parameter ${JSON.stringify(name)}. The parameters are ${PARAMETER_NAMES.join(", ")}`;
-  }
   const number = readNumber(value);
   if (number === undefined) return `${JSON.stringify(value)} is not a number; comments need their own line`;
+  if (meansDefault(name, number)) return undefined;
   const schema = field ? samplingSchema.shape[field] : name === "num_ctx" ? contextSchema : maxTokensSchema;
   const result = schema.safeParse(number, IN_WORDS);
   if (!result.success) {
@@ -101,7 +96,10 @@ export function setParameter(settings: MutableParameters, name: string, value: s
 export function listParameters(settings: ParameterSettings): [name: string, value: string | number][] {
   const { sampling, contextSize, maxTokens, repetitionGuard, stop } = settings;
   const listed: [string, string | number | undefined][] = [
-    ...[...SAMPLING].map(([name, field]): [string, number | undefined] => [name, sampling[field]]),
+    ...[...SAMPLING].map(([name, field]): [string, number | undefined] => [
+      name,
+      sampling[field] === undefined ? undefined : Number(sampling[field]),
+    ]),
     ["num_ctx", contextSize],
     ["num_predict", maxTokens],
     ["repetition_guard", repetitionGuard === undefined ? undefined : Number(repetitionGuard)],

@@ -163,5 +163,6 @@ function plainDefinition({ alias, source, files, projector }: ModelRecord): Mode
     digest: undefined,
     license: undefined,
     author: undefined,
+    unused: [],
   };
 }

@@ -7,6 +7,12 @@ import type { ModelHashes } from "./model-hashes.ts";
 import type { SavedHeader } from "./saved-file.ts";
 import { SavedFolder } from "./saved-folder.ts";
 
+/** Conversations of one model that are kept. */
+const MOST_KEPT = 16;
+
+/** Last tokens in which a conversation may differ from its own continuation: templates end an answer in more ways than one. */
+const ENDING_TOKENS = 16;
+
 /** Longest time that unloading or loading a model waits for its prompts. */
 const MOST_MS = 15_000;
 
@@ -37,7 +43,7 @@ export class KeptPrompts {
     this.#options = options;
   }
 
-  /** Saves what the idle slots of an engine have, in place of what was kept of its model before. */
+  /** Saves what the idle slots of an engine have, in place of what those conversations were before. */
   async save(alias: string, engine: Engine): Promise<void> {
     await this.#attempt("save", alias, async (signal) => {
       const { folder, slots } = this.#options;
@@ -48,14 +54,14 @@ export class KeptPrompts {
       );
       if (used.length === 0) return;
       const identity = await slots.identityOf(engine, signal);
-      const kept = new Set<string>();
+      const kept = new Map<string, Int32Array>();
       // The conversation that was used last is saved last: it is the newest.
       for (const { id } of used.toSorted((a, b) => a.lastUsed - b.lastUsed)) {
         const save = engineSlots.save(
           id,
           async (state) => {
             const name = SavedFolder.automaticName(state.tokens);
-            kept.add(name);
+            kept.set(name, state.tokens);
             const header = headerOf(identity, engine, state.tokens.length, state.bytes);
             if (!(await this.#isKept(alias, name, header))) await folder.write(alias, name, header, state);
           },
@@ -63,9 +69,22 @@ export class KeptPrompts {
         );
         await save.catch((error: unknown) => this.#note("save", alias, error));
       }
-      for (const { name, isAutomatic } of await folder.list(alias))
-        if (isAutomatic && !kept.has(name)) await folder.remove(alias, name);
+      await this.#removeOutdated(alias, kept);
     });
+  }
+
+  /** Of what was kept before, what has been continued since, and what is oldest beyond so many. */
+  async #removeOutdated(alias: string, kept: ReadonlyMap<string, Int32Array>): Promise<void> {
+    const { folder } = this.#options;
+    const saved = (await folder.list(alias)).filter(({ isAutomatic }) => isAutomatic);
+    for (const [place, { name }] of saved.entries()) {
+      if (kept.has(name)) continue;
+      const isOutdated = async (): Promise<boolean> => {
+        const tokens = await folder.tokens(alias, name).catch(() => undefined);
+        return tokens === undefined || [...kept.values()].some((newer) => isContinued(tokens, newer));
+      };
+      if (place >= MOST_KEPT || (await isOutdated())) await folder.remove(alias, name);
+    }
   }
 
   /** Fills the slots of an engine that has just been loaded. */
@@ -85,6 +104,7 @@ export class KeptPrompts {
           ({ header }) => header && isSame(header, identity) && header.tokens <= engine.info.contextSize,
         );
         for (const [slot, { name }] of fitting.slice(0, engine.spec.slots).entries()) {
+          signal.throwIfAborted();
           const restore = folder.read(
             alias,
             name,
@@ -130,4 +150,10 @@ export class KeptPrompts {
 
 function never(): AbortSignal {
   return new AbortController().signal;
+}
+
+/** Whether a longer conversation begins like an older one, up to its ending. */
+function isContinued(older: Int32Array, newer: Int32Array): boolean {
+  const compared = Math.max(1, older.length - ENDING_TOKENS);
+  return older.subarray(0, compared).every((token, at) => token === newer[at]);
 }

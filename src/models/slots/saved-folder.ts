@@ -82,6 +82,14 @@ export class SavedFolder {
     return await this.#found(name, async () => await readSavedHeader(this.#fileOf(alias, name)));
   }
 
+  /** The tokens in a file. @throws ServiceError like {@link header} */
+  async tokens(alias: string, name: string): Promise<Int32Array> {
+    return await this.#found(name, async () => {
+      await using handle = await open(this.#fileOf(alias, name));
+      return (await readSavedFile(handle)).tokens;
+    });
+  }
+
   /** Opens a file and has it read. @throws ServiceError like {@link header} */
   async read(alias: string, name: string, use: (state: SlotState) => Promise<void>): Promise<void> {
     await this.#found(name, async () => {

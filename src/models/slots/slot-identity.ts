@@ -30,6 +30,7 @@ function settingsText(spec: EngineSpec): string {
     gpuLayers: _gpuLayers,
     gpu: _gpu,
     slots: _slots,
+    promptCacheBytes: _promptCacheBytes,
     threads: _threads,
     batchSize: _batchSize,
     chatTemplate: _chatTemplate,

@@ -14,6 +14,20 @@ it.each<[string, number, Partial<InferenceRequest>, number | undefined, string |
   ["the API's default", 512, { maxTokens: undefined, defaults: DEFAULTS }, undefined, "default"],
   ["the context, below the limit", 300, { maxTokens: undefined, defaults: DEFAULTS }, undefined, "context"],
   ["the context, without a limit", 300, { maxTokens: undefined }, undefined, "context"],
+  [
+    "the time that it may take",
+    300,
+    { maxTokens: undefined, sampling: { maxPredictMs: 1 } },
+    undefined,
+    "time",
+  ],
+  [
+    "the indentation of its lines",
+    300,
+    { maxTokens: undefined, sampling: { minIndent: 4 } },
+    undefined,
+    "indentation",
+  ],
 ])("an answer that is cut off tells by what: %s", async (_what, tokens, request, ofModel, limitedBy) => {
   const model = fakeModel({ settings: { ...NO_SETTINGS, maxTokens: ofModel } });
   const { engine, inference } = setup({ model });

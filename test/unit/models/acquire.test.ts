@@ -29,9 +29,9 @@ describe("acquiring a model", () => {
 
   it.each([
     ["nobody", "model_not_found", /No model "nobody"/],
-    [MINI, "model_not_loaded", /POST \/api\/models\/load .*--auto-load/],
+    [MINI, "model_not_loaded", /POST \/api\/models\/load .*--no-auto-load/],
   ])("without auto-load says what is the matter with %s", async (name, code, message) => {
-    const { models } = await startModels();
+    const { models } = await startModels({ config: { auto_load: false } });
     await expect(models.acquire(name, NEVER)).rejects.toMatchObject({
       code,
       message: expect.stringMatching(message),
@@ -39,7 +39,7 @@ describe("acquiring a model", () => {
   });
 
   it("without auto-load does not wait for a load under way", async () => {
-    const { models, engines } = await startModels();
+    const { models, engines } = await startModels({ config: { auto_load: false } });
     engines.manual = true;
     const loading = models.load({ alias: MINI });
     while (engines.starts.length === 0) await settle();
@@ -49,7 +49,7 @@ describe("acquiring a model", () => {
   });
 
   it("restarts a crashed engine even without auto-load, as it was loaded", async () => {
-    const { models, engines } = await startModels();
+    const { models, engines } = await startModels({ config: { auto_load: false } });
     await models.load({ alias: MINI, contextSize: 99 });
     const before = await models.acquire(MINI, NEVER);
     await engines.last.crash();

@@ -94,7 +94,7 @@ describe("the context of a model that nobody asked for", () => {
 
   it("never keeps a model from being loaded: two at once that were planned for the same memory both are", async () => {
     const { models, userFile } = await startModels({
-      config: { memory_budget: 60 * MIB },
+      config: { memory_budget: 60 * MIB, auto_load: false },
       estimateMemory: withCache(1),
     });
     const load = (alias: string) =>

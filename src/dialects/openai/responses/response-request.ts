@@ -2,6 +2,9 @@ import type { OutputFormat } from "../../../engine/protocol/generation.ts";
 import { ServiceError } from "../../../errors/service-error.ts";
 import { DEFAULT_SAMPLING } from "../../../inference/default-sampling.ts";
 import type { InferenceRequest } from "../../../inference/inference.ts";
+import { checkFormatWithTools, toConstraint } from "../../constraint-fields.ts";
+import { toCachePrompt } from "../../engine-fields.ts";
+import { toSampling } from "../../sampling-fields.ts";
 import { toThinking } from "../openai-request-fields.ts";
 import type { InputItem } from "./input-items.ts";
 import { toMessages } from "./input-messages.ts";
@@ -31,6 +34,8 @@ export function toInferenceRequest(
   const tools = toFunctions(clientTools(body.tools), body.tool_choice ?? "auto", (warning) =>
     warnings.push(warning),
   );
+  const format = toConstraint(body, { param: "text.format", format: toFormat(body.text?.format) });
+  checkFormatWithTools(format, tools.tools.length > 0 && tools.toolChoice !== "none");
   return {
     endpoint: "chat",
     model: body.model ?? undefined,
@@ -44,8 +49,9 @@ export function toInferenceRequest(
       ...toThinking(body.reasoning?.effort),
     },
     maxTokens: body.max_output_tokens ?? undefined,
-    sampling: { temperature: body.temperature ?? undefined, topP: body.top_p ?? undefined },
-    format: toFormat(body.text?.format),
+    sampling: toSampling(body),
+    format,
+    ...toCachePrompt(body),
     logprobs: body.include?.includes(LOGPROBS) ? (body.top_logprobs ?? 0) : (body.top_logprobs ?? undefined),
     repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { sampling: DEFAULT_SAMPLING },

@@ -3,6 +3,10 @@ import { dictionary, list } from "../../../http/input/bounded-lists.ts";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../../engine/protocol/generation.ts";
 import { ignored, refused } from "../../../http/input/known-fields.ts";
 import { sizeOf } from "../../../json/size-of.ts";
+import { constraintFields } from "../../constraint-fields.ts";
+import { engineFields } from "../../engine-fields.ts";
+import { foreignFields } from "../../foreign-fields.ts";
+import { samplingFields } from "../../sampling-fields.ts";
 import { commonFields, reasoningEffortSchema } from "../openai-request-fields.ts";
 import { inputItemSchema } from "./input-items.ts";
 import { toolChoiceSchema, toolSchema } from "./response-tools.ts";
@@ -52,8 +56,10 @@ export const responseRequestSchema = z
       .describe(
         "Maximum number of tokens to generate, reasoning included. Default: until the context is full.",
       ),
-    temperature: commonFields.temperature,
-    top_p: commonFields.top_p,
+    ...samplingFields,
+    ...engineFields,
+    ...constraintFields,
+    ...foreignFields,
     repetition_guard: commonFields.repetition_guard,
     tools: list(toolSchema)
       .nullish()

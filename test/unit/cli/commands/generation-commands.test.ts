@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -117,6 +118,23 @@ describe("run", () => {
     const { stdout, requests } = await against({ "POST /api/generate": whole }, ["run", "hi", "--json"]);
     expect(JSON.parse(stdout)).toEqual(whole);
     expect(requests[0]?.[1]).toEqual({ prompt: "hi" });
+  });
+
+  it("says so when it waits for the daemon to load the model", async () => {
+    const told = Promise.withResolvers<void>();
+    const { code, stdout, stderr } = await against(
+      {
+        "POST /api/generate": async (response: ServerResponse) => {
+          await told.promise;
+          answers["POST /api/generate"](response);
+        },
+        "GET /api/models/slow": (response: ServerResponse) => {
+          response.end('{"state":"loading"}', told.resolve);
+        },
+      },
+      ["run", "hi", "-m", "slow"],
+    );
+    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: "Hello\n", stderr: "Loading slow ...\n" });
   });
 
   it("loads a model that is on disk but not loaded, says so, and goes on", async () => {

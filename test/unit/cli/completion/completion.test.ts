@@ -22,7 +22,7 @@ async function scriptFor(shell: string): Promise<string> {
 
 describe.skipIf(process.platform === "win32")("in bash", () => {
   it.each([
-    ["commands", "daybreak l", ["list", "ls", "load"]],
+    ["commands", "daybreak l", ["launch", "list", "ls", "load"]],
     ["options", "daybreak run --te", ["--temperature"]],
     ["choices of an option", "daybreak serve --log-level e", ["error"]],
     ["choices of an argument", "daybreak completion f", ["fish"]],

@@ -26,6 +26,7 @@ describe("the flags of serve", () => {
     ["a switch", ["--models-auto-load"], { "models.auto_load": true }],
     ["its shorter name", ["--auto-load"], { "models.auto_load": true }],
     ["a switch turned off", ["--no-ui"], { ui: false }],
+    ["a switch turned off by its shorter name", ["--no-auto-load"], { "models.auto_load": false }],
     ["a list", ["--models-load", "a,b", "--models-load", "c"], { "models.load": ["a,b", "c"] }],
     ["an empty text", ["--socket", ""], { socket: "" }],
   ])("take %s", (_what, args, expected) => expect(flags(...args)).toEqual(expected));

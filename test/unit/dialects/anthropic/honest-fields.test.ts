@@ -1,5 +1,6 @@
 import { toMessageRequest } from "../../../../src/dialects/anthropic/message-request.ts";
 import { messageRequestSchema } from "../../../../src/dialects/anthropic/message-schema.ts";
+import { CONSTRAINT_SAMPLES, ENGINE_SAMPLES, SAMPLING_SAMPLES } from "../field-samples.ts";
 import { describeHonestFields } from "../honest-fields.ts";
 
 const TOOL = { name: "get_weather", input_schema: { type: "object" } };
@@ -18,9 +19,9 @@ describeHonestFields([
       messages: user("ho"),
       system: "Be brief.",
       repetition_guard: true,
-      temperature: 0.1,
-      top_p: 0.1,
-      top_k: 3,
+      ...SAMPLING_SAMPLES,
+      ...ENGINE_SAMPLES,
+      json_schema: CONSTRAINT_SAMPLES.json_schema,
       stop_sequences: ["END"],
       tools: [],
       tool_choice: { type: "any" },
@@ -28,6 +29,7 @@ describeHonestFields([
       output_config: { format: FORMAT },
       output_format: FORMAT,
     },
-    elsewhere: ["stream"],
+    // A grammar is refused beside the tools of this request.
+    elsewhere: ["stream", "grammar"],
   },
 ]);

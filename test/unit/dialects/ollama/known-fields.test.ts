@@ -12,6 +12,7 @@ import { pullRequestSchema } from "../../../../src/dialects/ollama/ollama-pull.t
 import { showRequestSchema } from "../../../../src/dialects/ollama/ollama-show.ts";
 import { copyRequestSchema, deleteRequestSchema } from "../../../../src/dialects/ollama/store-routes.ts";
 import { fakeModel } from "../../../support/fake-models.ts";
+import { SAMPLING_SAMPLES } from "../field-samples.ts";
 import { type Conversion, describeHonestFields } from "../honest-fields.ts";
 
 const require = createRequire(import.meta.url);
@@ -58,21 +59,9 @@ const options: Record<string, unknown> = {
   num_ctx: 100,
   num_predict: 3,
   num_gpu: 2,
-  temperature: 0.1,
-  top_p: 0.1,
-  top_k: 3,
-  min_p: 0.1,
-  typical_p: 0.1,
-  seed: 5,
+  ...SAMPLING_SAMPLES,
   stop: ["x"],
-  repeat_penalty: 1.5,
-  repeat_last_n: 3,
   repetition_guard: true,
-  presence_penalty: 1,
-  frequency_penalty: 1,
-  mirostat: 1,
-  mirostat_tau: 3,
-  mirostat_eta: 0.5,
 };
 
 const conversions: readonly Conversion[] = [
@@ -126,6 +115,10 @@ const conversions: readonly Conversion[] = [
       template: "{{ .Prompt }}",
       license: "MIT",
       parameters: { seed: 1 },
+      messages: [{ role: "user", content: "hi" }],
+      renderer: "r",
+      parser: "p",
+      requires: "0.14.0",
     },
     elsewhere: ["model", "name", "stream", "modelfile", "files"],
   },

@@ -10,28 +10,19 @@ import { beginResponse } from "../../../../src/dialects/openai/responses/respons
 import { toInferenceRequest } from "../../../../src/dialects/openai/responses/response-request.ts";
 import { responseRequestSchema } from "../../../../src/dialects/openai/responses/response-schema.ts";
 import { type Conversion, describeHonestFields } from "../honest-fields.ts";
+import { CONSTRAINT_SAMPLES, ENGINE_SAMPLES, SAMPLING_SAMPLES } from "../field-samples.ts";
 import { TOOL } from "./chat-client.ts";
 
-const sampling = { temperature: 0.1, top_p: 0.1 };
 const common = {
-  ...sampling,
+  ...SAMPLING_SAMPLES,
+  ...ENGINE_SAMPLES,
   model: "other",
-  presence_penalty: 1,
-  frequency_penalty: 1,
-  top_k: 3,
-  min_p: 0.1,
-  repeat_penalty: 1.5,
   repetition_guard: true,
-  seed: 5,
   stop: "END",
-  logit_bias: { 3: 1 },
   n: 2,
+  n_predict: 3,
 };
-const FORMATS = {
-  response_format: { type: "json_object" },
-  json_schema: { type: "number" },
-  grammar: "root ::= [a]",
-};
+const FORMATS = { response_format: { type: "json_object" }, ...CONSTRAINT_SAMPLES };
 const JSON_FORMAT = { type: "json_object" };
 const RESPONSE_TOOL = { type: "function", name: "get_weather", parameters: { type: "object" } };
 const user = (content: string) => [{ role: "user", content }];
@@ -57,13 +48,22 @@ const conversions: readonly Conversion[] = [
       json_schema: FORMATS.json_schema,
       logprobs: false,
       top_logprobs: 2,
+      n_probs: 2,
       reasoning_effort: "low",
       chat_template_kwargs: { a: 1 },
       continue_final_message: false,
     },
     // modalities has one value that is possible, and others are refused: see chat-request.test.ts. A grammar and functions
     // are refused beside the tools of this request: see output-format.test.ts and legacy-functions.test.ts.
-    elsewhere: ["stream", "stream_options", "modalities", "grammar", "functions", "function_call"],
+    elsewhere: [
+      "stream",
+      "stream_options",
+      "return_progress",
+      "modalities",
+      "grammar",
+      "functions",
+      "function_call",
+    ],
   },
   {
     name: "POST /v1/completions",
@@ -73,8 +73,17 @@ const conversions: readonly Conversion[] = [
       const parsed = completionRequestSchema.parse(body);
       return toCompletionRequests(parsed, [JSON.stringify(parsed.prompt)]);
     },
-    samples: { ...common, ...FORMATS, prompt: "ho", max_tokens: 3, logprobs: 1, suffix: "end", best_of: 4 },
-    elsewhere: ["stream", "stream_options", "echo"],
+    samples: {
+      ...common,
+      ...FORMATS,
+      prompt: "ho",
+      max_tokens: 3,
+      logprobs: 1,
+      n_probs: 1,
+      suffix: "end",
+      best_of: 4,
+    },
+    elsewhere: ["stream", "stream_options", "return_progress", "echo"],
   },
   {
     name: "POST /v1/embeddings",
@@ -110,7 +119,9 @@ const conversions: readonly Conversion[] = [
     },
     samples: {
       repetition_guard: true,
-      ...sampling,
+      ...SAMPLING_SAMPLES,
+      ...ENGINE_SAMPLES,
+      json_schema: CONSTRAINT_SAMPLES.json_schema,
       model: "other",
       input: "ho",
       instructions: "Be brief.",
@@ -127,8 +138,9 @@ const conversions: readonly Conversion[] = [
       metadata: { a: "b" },
       truncation: "auto",
     },
-    // background has one value that is possible, and the other is refused: see responses.test.ts.
-    elsewhere: ["stream", "background"],
+    // background has one value that is possible, and the other is refused: see responses.test.ts. A grammar is refused
+    // beside the tools of this request.
+    elsewhere: ["stream", "background", "grammar"],
   },
 ];
 

@@ -17,6 +17,12 @@ describe("a request to llama.cpp's server", () => {
       topK: 0,
       minP: 0.1,
       typicalP: 0.8,
+      topNSigma: 2,
+      dryMultiplier: 0.8,
+      drySequenceBreakers: ["\n"],
+      xtcProbability: 0.5,
+      samplers: ["top_k" as const, "dry" as const],
+      maxPredictMs: 100,
       repeatPenalty: 1.1,
       repeatLastN: 32,
       presencePenalty: 0.1,
@@ -34,6 +40,12 @@ describe("a request to llama.cpp's server", () => {
       top_k: 0,
       min_p: 0.1,
       typical_p: 0.8,
+      top_n_sigma: 2,
+      dry_multiplier: 0.8,
+      dry_sequence_breakers: ["\n"],
+      xtc_probability: 0.5,
+      samplers: ["top_k", "dry"],
+      t_max_predict_ms: 100,
       repeat_penalty: 1.1,
       repeat_last_n: 32,
       presence_penalty: 0.1,
@@ -49,10 +61,10 @@ describe("a request to llama.cpp's server", () => {
   });
 
   test("lets nothing through that our schema does not know", () => {
-    const request = { ...promptRequest("x"), n_predict: 5, sampling: { temperature: 1, samplers: ["x"] } };
+    const request = { ...promptRequest("x"), n_predict: 5, sampling: { temperature: 1, n_ctx: 5 } };
     const body = bodyOf(request);
     expect(body).not.toHaveProperty("n_predict");
-    expect(body).not.toHaveProperty("samplers");
+    expect(body).not.toHaveProperty("n_ctx");
   });
 
   test("has a seed of its own when none is given", () => {
@@ -61,9 +73,11 @@ describe("a request to llama.cpp's server", () => {
     for (const seed of seeds) expect(Number.isInteger(seed)).toBe(true);
   });
 
-  test("asks for the whole context in the one place where the server knows no word for it", () => {
-    expect(bodyOf(promptRequest("x", { sampling: { repeatLastN: -1 } }))).toMatchObject({
+  test("asks for the whole context where the server knows no word for it", () => {
+    const sampling = { repeatLastN: -1, dryPenaltyLastN: -1 };
+    expect(bodyOf(promptRequest("x", { sampling }))).toMatchObject({
       repeat_last_n: 4096,
+      dry_penalty_last_n: 4096,
     });
   });
 

@@ -1,0 +1,31 @@
+import { ignored, refused } from "../http/input/known-fields.ts";
+
+/**
+ * Fields of llama.cpp's server, vLLM and their relatives that would change an answer and cannot be kept: they are
+ * refused, so that nobody takes an answer for one that has them. Values that ask for nothing are accepted.
+ */
+export const foreignFields = {
+  min_tokens: refused("an answer ends where the model ends it; say in the prompt how long it should be", 0),
+  stop_token_ids: refused("send the texts of the tokens in stop"),
+  include_stop_str_in_output: refused("an answer does not contain its stop sequence", false),
+  bad_words: refused("give their tokens a logit_bias of -100; POST /tokenize tells them"),
+  allowed_token_ids: refused("describe the answer with a grammar or a JSON schema"),
+  logits_processors: refused("use logit_bias, a grammar or a JSON schema"),
+  use_beam_search: refused("answers are sampled; send n for several", false),
+  length_penalty: refused("it belongs to beam search", 1),
+  prompt_logprobs: refused("POST /v1/completions reports them with echo and logprobs"),
+  post_sampling_probs: refused("log-probabilities are those before sampling", false),
+  skip_special_tokens: refused("special tokens are never part of the text", true),
+  truncate_prompt_tokens: refused("prompts are not shortened; send one that fits"),
+  chat_template: refused("a template belongs to the model; create one with TEMPLATE in its Modelfile"),
+  documents: refused("put them in a message, or pass them to the template in chat_template_kwargs"),
+  structural_tag: refused("use tools, or describe the whole answer with a grammar"),
+  guided_whitespace_pattern: refused("describe the answer with a grammar"),
+  grammar_lazy: refused("a grammar holds from the first token", false),
+  thinking_token_budget: refused("limit thinking and answer together with max_tokens"),
+  thinking_budget_tokens: refused("limit thinking and answer together with max_tokens", -1),
+  reasoning_format: refused("reasoning is always apart from the text of an answer", "auto", "deepseek"),
+  guided_decoding_backend: ignored("there is one"),
+  spaces_between_special_tokens: ignored("special tokens are never part of the text"),
+  request_id: ignored("send it in the header X-Request-Id"),
+};

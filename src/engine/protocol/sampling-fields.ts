@@ -1,0 +1,267 @@
+import { z } from "zod";
+
+/** Seeds are 32 bits wide. */
+const UINT32_MAX = 0xffffffff;
+/** More tokens than any context has. */
+const MANY_TOKENS = 1_000_000;
+/** Beyond any use; llama.cpp itself knows no bound. */
+const LARGE = 100;
+/** Longer than any answer takes. */
+const LONGEST_MS = 24 * 60 * 60 * 1000;
+/** For each of them llama.cpp searches the vocabulary before the first token. */
+export const MAX_DRY_BREAKERS = 16;
+/** llama.cpp cuts them to this length, in bytes. */
+export const MAX_DRY_BREAKER_LENGTH = 40;
+
+/** llama.cpp's samplers, with the letters that stand for them in a string. */
+export const SAMPLERS = {
+  penalties: "e",
+  dry: "d",
+  top_n_sigma: "s",
+  top_k: "k",
+  typ_p: "y",
+  top_p: "p",
+  min_p: "m",
+  xtc: "x",
+  temperature: "t",
+  infill: "i",
+  adaptive_p: "a",
+} as const;
+export type SamplerName = keyof typeof SAMPLERS;
+// The names come from the object's own type.
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion
+export const SAMPLER_NAMES = Object.keys(SAMPLERS) as [SamplerName, ...SamplerName[]];
+
+/** How a setting is called, in which range it may be and what it does. */
+interface SamplingField {
+  /** In llama.cpp's server, in requests and as a PARAMETER. */
+  readonly name: string;
+  /** Further names in requests. */
+  readonly aliases?: readonly string[];
+  /** The range that the engine accepts. */
+  readonly type: z.ZodType;
+  /** What all APIs use unless the request or the model says otherwise; absent: llama.cpp's own default. */
+  readonly default?: number;
+  readonly description: string;
+  /** A number that a Modelfile may set. */
+  readonly isParameter?: true;
+  /** Counts the last tokens, where -1 means the whole context. */
+  readonly isWindow?: true;
+}
+
+/**
+ * Every setting of sampling, in the order in which it is listed. The engine's schema, the fields of requests, the
+ * PARAMETERs of Modelfiles and the tables of the documentation are made from it.
+ */
+export const SAMPLING_FIELDS = {
+  temperature: {
+    name: "temperature",
+    type: z.number().min(0).max(LARGE),
+    default: 0.7,
+    description: "Sampling temperature; 0 always picks the most likely token.",
+    isParameter: true,
+  },
+  topP: {
+    name: "top_p",
+    type: z.number().min(0).max(1),
+    default: 0.9,
+    description: "Nucleus sampling.",
+    isParameter: true,
+  },
+  topK: {
+    name: "top_k",
+    type: z.int().min(0).max(MANY_TOKENS),
+    default: 40,
+    description: "Top-k sampling; 0 or less disables it.",
+    isParameter: true,
+  },
+  minP: {
+    name: "min_p",
+    type: z.number().min(0).max(1),
+    description: "Minimum token probability, relative to the most likely token.",
+    isParameter: true,
+  },
+  typicalP: {
+    name: "typical_p",
+    type: z.number().min(0).max(1),
+    description: "Locally typical sampling; 1 disables it.",
+    isParameter: true,
+  },
+  topNSigma: {
+    name: "top_n_sigma",
+    type: z.number().min(-1).max(LARGE),
+    description:
+      "Keep tokens within so many standard deviations of the highest logit; 0 or less disables it.",
+    isParameter: true,
+  },
+  repeatPenalty: {
+    name: "repeat_penalty",
+    aliases: ["repetition_penalty"],
+    // llama.cpp divides by it.
+    type: z.number().gt(0).max(10),
+    description: "Penalty for repeated tokens; 1 disables it.",
+    isParameter: true,
+  },
+  repeatLastN: {
+    name: "repeat_last_n",
+    type: z.int().min(-1).max(MANY_TOKENS),
+    description: "How many of the last tokens repeat_penalty looks at; -1: the whole context.",
+    isParameter: true,
+    isWindow: true,
+  },
+  presencePenalty: {
+    name: "presence_penalty",
+    type: z.number().min(-2).max(2),
+    description: "Penalty for tokens that have already occurred.",
+    isParameter: true,
+  },
+  frequencyPenalty: {
+    name: "frequency_penalty",
+    type: z.number().min(-2).max(2),
+    description: "Penalty that grows with how often a token has occurred.",
+    isParameter: true,
+  },
+  dryMultiplier: {
+    name: "dry_multiplier",
+    type: z.number().min(0).max(LARGE),
+    description: "Strength of the DRY penalty for repeated sequences; 0 disables it.",
+    isParameter: true,
+  },
+  dryBase: {
+    name: "dry_base",
+    type: z.number().min(1).max(LARGE),
+    description: "Base of the DRY penalty, which grows with the length of the repetition.",
+    isParameter: true,
+  },
+  dryAllowedLength: {
+    name: "dry_allowed_length",
+    type: z.int().min(0).max(MANY_TOKENS),
+    description: "Tokens that may repeat before the DRY penalty begins.",
+    isParameter: true,
+  },
+  dryPenaltyLastN: {
+    name: "dry_penalty_last_n",
+    type: z.int().min(-1).max(MANY_TOKENS),
+    description: "How many of the last tokens the DRY penalty looks at; -1: the whole context.",
+    isParameter: true,
+    isWindow: true,
+  },
+  drySequenceBreakers: {
+    name: "dry_sequence_breakers",
+    type: z.array(z.string().min(1).max(MAX_DRY_BREAKER_LENGTH)).min(1).max(MAX_DRY_BREAKERS),
+    description: `Texts at which a repetition ends for the DRY penalty, at most ${MAX_DRY_BREAKERS}.`,
+  },
+  xtcProbability: {
+    name: "xtc_probability",
+    type: z.number().min(0).max(1),
+    description: "Chance that XTC removes the most likely tokens; 0 disables it.",
+    isParameter: true,
+  },
+  xtcThreshold: {
+    name: "xtc_threshold",
+    type: z.number().min(0).max(1),
+    description: "Probability from which XTC removes tokens; more than 0.5 disables it.",
+    isParameter: true,
+  },
+  dynatempRange: {
+    name: "dynatemp_range",
+    type: z.number().min(0).max(LARGE),
+    description: "How far the temperature may move with the entropy; 0 disables it.",
+    isParameter: true,
+  },
+  dynatempExponent: {
+    name: "dynatemp_exponent",
+    type: z.number().min(0).max(LARGE),
+    description: "How the temperature follows the entropy.",
+    isParameter: true,
+  },
+  mirostat: {
+    name: "mirostat",
+    type: z.int().min(0).max(2),
+    description: "Mirostat sampling: 0 (off), 1 or 2.",
+    isParameter: true,
+  },
+  mirostatTau: {
+    name: "mirostat_tau",
+    type: z.number().min(0).max(LARGE),
+    description: "Mirostat target entropy.",
+    isParameter: true,
+  },
+  mirostatEta: {
+    name: "mirostat_eta",
+    type: z.number().min(0).max(LARGE),
+    description: "Mirostat learning rate.",
+    isParameter: true,
+  },
+  adaptiveTarget: {
+    name: "adaptive_target",
+    type: z.number().min(-1).max(1),
+    description:
+      "Probability that the sampler adaptive_p aims at, if it is among the samplers; below 0: off.",
+  },
+  adaptiveDecay: {
+    name: "adaptive_decay",
+    type: z.number().min(0).max(0.99),
+    description: "How long adaptive_p remembers.",
+  },
+  minKeep: {
+    name: "min_keep",
+    type: z.int().min(0).max(MANY_TOKENS),
+    description: "Tokens that the samplers leave to choose from at least.",
+    isParameter: true,
+  },
+  samplers: {
+    name: "samplers",
+    type: z.array(z.enum(SAMPLER_NAMES)).max(SAMPLER_NAMES.length),
+    description: `Samplers to apply, in order, by their names or as a string of letters: ${Object.entries(
+      SAMPLERS,
+    )
+      .map(([name, letter]) => `${name} (${letter})`)
+      .join(", ")}.`,
+  },
+  seed: {
+    name: "seed",
+    type: z.int().min(0).max(UINT32_MAX),
+    description: "Sampling seed. Default, and -1: a new one for each request.",
+    isParameter: true,
+  },
+  logitBias: {
+    name: "logit_bias",
+    type: z.array(z.object({ token: z.int().min(0), bias: z.number().min(-100).max(100) })),
+    description: "Bias by token ID, -100 to 100: an object, or pairs of ID and bias. false: -100.",
+  },
+  ignoreEos: {
+    name: "ignore_eos",
+    type: z.boolean(),
+    description: "Continue after the end of the answer; for benchmarks.",
+  },
+  maxPredictMs: {
+    name: "t_max_predict_ms",
+    type: z.int().min(0).max(LONGEST_MS),
+    description: "Milliseconds after which an answer that has a line end is cut off; 0: none.",
+    isParameter: true,
+  },
+  minIndent: {
+    name: "n_indent",
+    type: z.int().min(0).max(MANY_TOKENS),
+    description: "End the answer at a line with less indentation, in characters; 0: off.",
+    isParameter: true,
+  },
+} as const satisfies Record<string, SamplingField>;
+
+export type SamplingFields = typeof SAMPLING_FIELDS;
+export type SamplingKey = keyof SamplingFields;
+
+type SamplingShape = { -readonly [Key in SamplingKey]: z.ZodOptional<SamplingFields[Key]["type"]> };
+
+/** For the schema of sampling settings; an absent one means the engine's default. */
+// The keys and types are the table's.
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion
+export const samplingShape = Object.fromEntries(
+  Object.entries(SAMPLING_FIELDS).map(([key, { type }]) => [key, type.optional()]),
+) as unknown as SamplingShape;
+
+/** All settings by their keys. */
+export const SAMPLING_ENTRIES: readonly (readonly [SamplingKey, SamplingField])[] =
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as above
+  Object.entries(SAMPLING_FIELDS) as [SamplingKey, SamplingField][];

@@ -1,0 +1,175 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { shellArguments } from "../../../../src/cli/launch/run-agent.ts";
+import { type FakeRoutes, refuse, startFakeDaemon } from "../fake-daemon.ts";
+import { runCli } from "../run-cli.ts";
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-launch-"));
+  for (const program of ["claude", "codex", "opencode", "qwen"]) {
+    const ending = process.platform === "win32" ? ".EXE" : "";
+    writeFileSync(path.join(folder, program + ending), "");
+    chmodSync(path.join(folder, program + ending), 0o755);
+  }
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const model = (more: object = {}) => ({
+  alias: "m",
+  state: "available",
+  context_size: 8192,
+  trained_context_size: 131_072,
+  active_requests: 0,
+  purpose: "generate",
+  capabilities: { tools: true },
+  ...more,
+});
+const loaded = (contextSize: number) => ({
+  status: "loaded",
+  alias: "m",
+  parameters: 1,
+  context_size: contextSize,
+  gpu_layers: 0,
+});
+
+/** What is asked of a daemon with this model, and what comes of it. */
+async function launch(routes: FakeRoutes, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
+  await using daemon = await startFakeDaemon({
+    "GET /api/models/m": model(),
+    "POST /api/models/load": loaded(32_768),
+    ...routes,
+  });
+  const command = ["launch", ...args, "--url", daemon.url, "--json"];
+  const { code, stdout, stderr } = await runCli(command, { env: { PATH: folder, ...env } });
+  const requests = daemon.requests.map(({ method, path: route, body }) => [`${method} ${route}`, body]);
+  return { code, stderr, requests, url: daemon.url, run: stdout === "" ? undefined : JSON.parse(stdout) };
+}
+
+describe("launch", () => {
+  it("loads the model with what agents need, and tells Claude Code of daemon, model, context and key", async () => {
+    const { run, requests, url } = await launch({}, ["claude", "-m", "m"], { SERVICE_API_KEY: "secret" });
+    expect(requests).toEqual([
+      ["GET /api/models/m", undefined],
+      ["POST /api/models/load", { alias: "m", context_size: 32_768 }],
+    ]);
+    expect(run).toMatchObject({
+      model: "m",
+      context_size: 32_768,
+      args: [],
+      env: {
+        ANTHROPIC_BASE_URL: url,
+        ANTHROPIC_AUTH_TOKEN: "secret",
+        ANTHROPIC_API_KEY: "",
+        ANTHROPIC_MODEL: "m",
+        ANTHROPIC_DEFAULT_HAIKU_MODEL: "m",
+        CLAUDE_CODE_AUTO_COMPACT_WINDOW: "32768",
+      },
+    });
+    expect(path.basename(run.program)).toMatch(/^claude/);
+  });
+
+  it("gives Codex a provider by flags, before the arguments after --", async () => {
+    await using daemon = await startFakeDaemon({
+      "GET /api/models/m": model({ state: "loaded", context_size: 65_536 }),
+    });
+    const args = ["launch", "codex", "--json", "-m", "m", "--url", daemon.url, "--", "exec", "--json", "hi"];
+    const { stdout } = await runCli(args, { env: { PATH: folder } });
+    const run = JSON.parse(stdout);
+    expect(run.args).toEqual(
+      expect.arrayContaining([
+        'model_provider="daybreak"',
+        "model_context_window=65536",
+        `model_providers.daybreak.base_url="${daemon.url}/v1"`,
+        'model_providers.daybreak.wire_api="responses"',
+      ]),
+    );
+    expect(run.args.slice(-5)).toEqual(["-m", "m", "exec", "--json", "hi"]);
+    expect(run.env).toEqual({ DAYBREAK_API_KEY: "any" });
+  });
+
+  it("gives opencode a configuration, and Qwen Code variables", async () => {
+    const { run, url } = await launch({}, ["opencode", "-m", "m"]);
+    expect(JSON.parse(run.env.OPENCODE_CONFIG_CONTENT)).toMatchObject({
+      model: "daybreak/m",
+      provider: {
+        daybreak: {
+          options: { baseURL: `${url}/v1` },
+          models: { m: { limit: { context: 32_768, output: 4096 } } },
+        },
+      },
+    });
+    const qwen = await launch({}, ["qwen-code", "-m", "m"]);
+    expect(qwen.run).toMatchObject({
+      args: ["--auth-type", "openai"],
+      env: { OPENAI_BASE_URL: `${qwen.url}/v1`, OPENAI_API_KEY: "any", OPENAI_MODEL: "m" },
+    });
+  });
+
+  it("takes the default model when none is named", async () => {
+    const { run } = await launch({ "GET /api/system/status": { default_model: "m" } }, ["claude"]);
+    expect(run.model).toBe("m");
+  });
+
+  it("loads a model again that has less, unless it is in use", async () => {
+    const idle = { "GET /api/models/m": model({ state: "loaded" }), "POST /api/models/m/unload": {} };
+    const { requests } = await launch(idle, ["claude", "-m", "m"]);
+    expect(requests.map(([route]) => route)).toEqual([
+      "GET /api/models/m",
+      "POST /api/models/m/unload",
+      "POST /api/models/load",
+    ]);
+    const used = { "GET /api/models/m": model({ state: "loaded", active_requests: 1 }) };
+    const refused = await launch(used, ["claude", "-m", "m"]);
+    expect(refused).toMatchObject({ code: 5, run: undefined });
+    expect(refused.stderr).toContain("in use with a context of 8192 tokens");
+  });
+
+  it("makes do with half of the context where the memory is short, and asks for all that the user names", async () => {
+    const refuseAll = { "POST /api/models/load": refuse(503, "insufficient_memory", "overloaded") };
+    const asked = async (...args: string[]) =>
+      (await launch(refuseAll, ["claude", "-m", "m", ...args])).requests.slice(1).map(([, body]) => body);
+    expect(await asked()).toEqual([
+      { alias: "m", context_size: 32_768 },
+      { alias: "m", context_size: 16_384 },
+    ]);
+    expect(await asked("--context-size", "65536")).toEqual([{ alias: "m", context_size: 65_536 }]);
+  });
+
+  it.each([
+    ["was trained for too little", { trained_context_size: 2048 }, "m was trained for 2048 tokens"],
+    ["does not generate", { purpose: "embed" }, "m does not generate text"],
+  ])("refuses a model that %s, and loads nothing", async (_what, more, message) => {
+    const { code, stderr, requests } = await launch({ "GET /api/models/m": model(more) }, [
+      "codex",
+      "-m",
+      "m",
+    ]);
+    expect({ code, loads: requests.length }).toEqual({ code: 2, loads: 1 });
+    expect(stderr).toContain(message);
+  });
+
+  it("notes that a model has no tools", async () => {
+    const toolless = { "GET /api/models/m": model({ capabilities: { tools: false } }) };
+    expect((await launch(toolless, ["claude", "-m", "m"])).stderr).toContain(
+      "the template of m has no tools",
+    );
+  });
+
+  it("says how to install an agent that is not there, before it loads anything", async () => {
+    const { code, stderr, requests } = await launch({}, ["claude", "-m", "m"], { PATH: "/nonexistent" });
+    expect({ code, requests }).toEqual({ code: 4, requests: [] });
+    expect(stderr).toContain("npm install -g @anthropic-ai/claude-code");
+  });
+
+  it("runs the scripts of Windows by its shell, with each word in quotes", () => {
+    expect(shellArguments(String.raw`C:\Program Files\qwen.cmd`, ["-p", 'say "hi" & go'])).toEqual([
+      "/d",
+      "/s",
+      "/c",
+      String.raw`""C:\Program Files\qwen.cmd" "-p" "say ""hi"" & go""`,
+    ]);
+  });
+});

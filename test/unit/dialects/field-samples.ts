@@ -1,0 +1,40 @@
+/** A value of every setting of sampling that differs from what its absence means. */
+export const SAMPLING_SAMPLES = {
+  temperature: 0.1,
+  top_p: 0.1,
+  top_k: 3,
+  min_p: 0.1,
+  typical_p: 0.1,
+  top_n_sigma: 1,
+  repeat_penalty: 1.5,
+  repetition_penalty: 1.5,
+  repeat_last_n: 3,
+  presence_penalty: 1,
+  frequency_penalty: 1,
+  dry_multiplier: 1,
+  dry_base: 2,
+  dry_allowed_length: 3,
+  dry_penalty_last_n: 4,
+  dry_sequence_breakers: ["\n"],
+  xtc_probability: 0.5,
+  xtc_threshold: 0.2,
+  dynatemp_range: 0.5,
+  dynatemp_exponent: 2,
+  mirostat: 1,
+  mirostat_tau: 3,
+  mirostat_eta: 0.5,
+  adaptive_target: 0.5,
+  adaptive_decay: 0.5,
+  min_keep: 2,
+  samplers: ["top_k", "temperature"],
+  seed: 5,
+  logit_bias: { 3: 1 },
+  ignore_eos: true,
+  t_max_predict_ms: 100,
+  n_indent: 2,
+};
+
+/** The same of what else llama.cpp's server takes. */
+export const ENGINE_SAMPLES = { cache_prompt: false };
+
+export const CONSTRAINT_SAMPLES = { json_schema: { type: "number" }, grammar: "root ::= [a]" };
