@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "61657de026976dcae1c65f6698f98399f9acac7f2f6a009426fc48759a92ae5f";
+const KERNELS_SHA256 = "215746f958e17910ba9d8092473d5d07bec27fa0ae29806c7fb31ccb6c5997fe";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "840a7bfd8e36d64c1ae605b69554d2c846b5eb35c499a1d1a3889db3e72ab611";
+export const IMAGE_SHA256 = "d299ca08a4a0d293acb4517ab2633a87a3a8a001cd5d2f12097170e7e2e02e52";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

@@ -174,6 +174,12 @@ export const configSchema = z.strictObject({
         .describe(
           "Bytes of disk, in the cache folder, for what models have computed of their conversations: a model that is loaded again finds its last ones, and clients can save prompts by name. The oldest are removed first. 0 saves nothing.",
         ),
+      speculation: z
+        .enum(["off", "ngram"])
+        .default("off")
+        .describe(
+          "ngram: guess tokens from what the text repeats and check several in one step, which makes answers faster that repeat much and changes none; unless the request, the load or the model says otherwise.",
+        ),
       prompt_cache: z
         .int()
         .min(-1)

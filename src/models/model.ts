@@ -189,6 +189,9 @@ export interface Residency {
   readonly keepAliveMs?: number | undefined;
 }
 
+/** How requests of a model guess tokens that are not generated yet; ngram: from what the text repeats. */
+export type Speculation = "off" | "ngram";
+
 export interface LoadOptions extends Residency {
   readonly alias: string;
   /** A GGUF file; absent: the alias is resolved. */
@@ -197,6 +200,8 @@ export interface LoadOptions extends Residency {
   /** Tokens of context where neither this load nor the model nor the configuration says how many; absent: automatic. */
   readonly fallbackContext?: number | undefined;
   readonly setDefault?: boolean | undefined;
+  /** Whether its requests guess tokens; absent: as configured. */
+  readonly speculation?: Speculation | undefined;
 }
 
 export type PullProgress =
@@ -251,6 +256,40 @@ export interface ModelFit {
   /** What would be on the GPU, where models use one. */
   readonly gpu?: { readonly layers: number; readonly allLayers: number; readonly bytes: number } | undefined;
 }
+
+export interface ImportRequest {
+  /** A program whose folder is known, or the absolute path of a folder. */
+  readonly from: string;
+  /** Only these, by the names that they have there. */
+  readonly names?: readonly string[] | undefined;
+  /** Copy files that cannot be had without copying, instead of using them where they are. */
+  readonly copy: boolean;
+}
+
+export type ImportStep =
+  | { readonly status: "reading"; readonly folder: string; readonly models: number }
+  | {
+      readonly status: "copying";
+      readonly name: string;
+      readonly copiedBytes: number;
+      readonly totalBytes: number;
+    }
+  /** present: an earlier import has brought it, and nothing has changed since. */
+  | {
+      readonly status: "imported" | "updated" | "present";
+      readonly name: string;
+      readonly alias: string;
+      readonly placement: Placement;
+      readonly sizeBytes: number;
+      readonly notes: readonly string[];
+    }
+  | { readonly status: "skipped"; readonly name: string; readonly reason: string };
+
+/**
+ * How a file of another program is had: as a clone that shares its blocks or as a second name of it (both take no space and
+ * outlive its program), as a copy, or where it is.
+ */
+export type Placement = "cloned" | "linked" | "copied" | "in place";
 
 export interface PullResult {
   readonly alias: string;
@@ -307,6 +346,8 @@ export interface Models {
    * downloaded.
    */
   discard(name: string, signal: AbortSignal): Promise<number>;
+  /** Makes models of those that another program has on this machine; see {@link ImportStep}. */
+  importFrom(request: ImportRequest, signal: AbortSignal): AsyncGenerator<ImportStep, void>;
   /** Whether a model of these sizes could be loaded on this machine; an estimate. */
   fit(sizes: ModelSizes): Promise<ModelFit>;
   /** Current downloads of all clients. */

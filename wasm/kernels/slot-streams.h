@@ -69,6 +69,8 @@ static uint64_t extra_bytes(const kv_cache *cache) {
   return (rope & ~INTERLEAVED) == IMAGE_ROPE || ngrams ? EXTRA : 0;
 }
 
+enum { MOST_STREAMS = 64 }; // as many as there may be slots
+
 // The part of a state that one cache has written, from the number of its cells on; nothing when it has none.
 typedef struct {
   const uint8_t *begin, *end;
@@ -76,7 +78,7 @@ typedef struct {
 
 // Reads one cache's part: at most `tokens` cells, in one of its streams, each at a position of its own prompt.
 static cell_span check_cache(state_reader *reader, const kv_cache *cache, uint32_t tokens, int is_whole) {
-  enum { MOST_STREAMS = 256, MOST_LAYERS = 4096 };
+  enum { MOST_LAYERS = 4096 };
   const uint64_t extra = extra_bytes(cache);
   const uint32_t streams = take_u32(reader);
   cell_span span = {reader->at, reader->at};

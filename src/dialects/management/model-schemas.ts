@@ -2,7 +2,7 @@ import { z } from "zod";
 import { modelNameSchema } from "../../http/input/known-fields.ts";
 
 /** Longest file path: the limit of operating systems. */
-const MAX_PATH_LENGTH = 4096;
+export const MAX_PATH_LENGTH = 4096;
 
 /** Context of a model that is loaded without saying how much, in tokens: so the specification has it. */
 export const DEFAULT_CONTEXT = 4096;
@@ -151,6 +151,12 @@ export const loadRequestSchema = z.object({
     ),
   mmproj: z.string().min(1).max(MAX_PATH_LENGTH).nullish().describe("Path of a vision projector."),
   set_default: z.boolean().nullish().describe("Make it the default model."),
+  speculation: z
+    .enum(["off", "ngram"])
+    .nullish()
+    .describe(
+      "Whether its requests guess tokens from what the text repeats (ngram), unless they say themselves. Default: models.speculation.",
+    ),
 });
 
 export const loadResultSchema = z.object({

@@ -44,6 +44,7 @@ export class EngineCore {
   readonly #decodeWebp: EnginePlatform["decodeWebp"];
   readonly #reasonsUnasked: boolean;
   readonly #purpose: EngineSettings["purpose"];
+  readonly #guessTokens: number;
   /** Held while a prompt is read that must not share steps with another. */
   readonly #prompts = new Mutex();
   /** Set when slots share a context. */
@@ -61,7 +62,8 @@ export class EngineCore {
       sharedContext,
       chatTemplate,
       slots,
-    }: Pick<EngineSettings, "purpose" | "sharedContext" | "chatTemplate" | "slots">,
+      guessTokens = 0,
+    }: Pick<EngineSettings, "purpose" | "sharedContext" | "chatTemplate" | "slots" | "guessTokens">,
     steps: StepControl | undefined,
   ) {
     this.#session = session;
@@ -74,6 +76,7 @@ export class EngineCore {
       chatTemplate ?? session.info.metadata["tokenizer.chat_template"] ?? "",
     );
     this.#purpose = purpose;
+    this.#guessTokens = guessTokens;
     this.#sharedRoom = sharedContext ? new SharedRoom(info.contextTokens, () => this.#loop.steps) : undefined;
     this.info = info;
   }
@@ -150,6 +153,7 @@ export class EngineCore {
       contextSize: this.info.contextSize,
       sharedContext: this.#sharedRoom !== undefined,
       reasonsUnasked: this.#reasonsUnasked,
+      guessTokens: this.#guessTokens,
     });
     if (has(request, "image") && !this.info.hasImageInput) throw unsupported("see images");
     if (has(request, "audio") && !this.info.hasAudioInput) throw unsupported("hear audio");

@@ -78,19 +78,19 @@ const slotActions = {
   list: async (count) => {
     const slots = [];
     for (let slot = 0; slot < count; slot++) {
-      const ask = (what) => slotKernel(what)(slot, count);
+      const ask = (what) => slotKernel(what)(slot);
       slots.push({ tokens: await ask('tokens'), isBusy: (await ask('is_busy')) !== 0, lastUsed: await ask('last_used') });
     }
     return slots;
   },
-  save: async (slot, count, most) => {
-    const bytes = await slotKernel('size')(slot, count);
-    const length = await slotKernel('tokens')(slot, count);
+  save: async (slot, most) => {
+    const bytes = await slotKernel('size')(slot);
+    const length = await slotKernel('tokens')(slot);
     if (bytes < 0) return bytes;
     if (bytes > most) return ${TOO_LARGE};
     if (!holdState(bytes)) return ${NO_MEMORY};
     return await withTokens(length, async (pointer) => {
-      const written = await slotKernel('save')(slot, count, BigInt(pointer), BigInt(heldState.pointer), BigInt(bytes));
+      const written = await slotKernel('save')(slot, BigInt(pointer), BigInt(heldState.pointer), BigInt(bytes));
       if (written < 0) return written;
       heldState.bytes = written;
       return { bytes: written, tokens: new Int32Array(getHeapU8().buffer, pointer, length).slice() };
@@ -107,17 +107,17 @@ const slotActions = {
     getHeapU8().set(data, heldState.pointer + offset);
     return 0;
   },
-  restore: async (slot, count, tokens) => {
+  restore: async (slot, tokens) => {
     if (!heldState) return ${NO_MEMORY};
     const { pointer: state, bytes } = heldState;
     const result = await withTokens(tokens.length, async (pointer) => {
       new Int32Array(getHeapU8().buffer, pointer, tokens.length).set(tokens);
-      return await slotKernel('restore')(slot, count, BigInt(pointer), tokens.length, BigInt(state), BigInt(bytes));
+      return await slotKernel('restore')(slot, BigInt(pointer), tokens.length, BigInt(state), BigInt(bytes));
     });
     dropState();
     return result;
   },
-  erase: async (slot, count) => await slotKernel('erase')(slot, count),
+  erase: async (slot) => await slotKernel('erase')(slot),
   drop: () => {
     dropState();
     return 0;

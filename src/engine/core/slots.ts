@@ -65,7 +65,7 @@ export class Slots {
       case "list":
         return { action: "list", slots: listSchema.parse(await ask(this.#count)) };
       case "save": {
-        const saved = savedSchema.parse(await ask(request.slot, this.#count, request.most));
+        const saved = savedSchema.parse(await ask(request.slot, request.most));
         if (typeof saved === "number") throw refused(saved);
         return { action: "save", ...saved };
       }
@@ -77,9 +77,9 @@ export class Slots {
         return done(await ask(request.offset, request.data));
       case "restore":
         this.#checkTokens(request.tokens);
-        return done(await ask(request.slot, this.#count, request.tokens));
+        return done(await ask(request.slot, request.tokens));
       case "erase": {
-        const tokens = numberSchema.parse(await ask(request.slot, this.#count));
+        const tokens = numberSchema.parse(await ask(request.slot));
         if (tokens < 0) throw refused(tokens);
         return { action: "erase", tokens };
       }

@@ -31,6 +31,7 @@ function settingsText(spec: EngineSpec): string {
     gpu: _gpu,
     slots: _slots,
     promptCacheBytes: _promptCacheBytes,
+    guessTokens: _guessTokens,
     threads: _threads,
     batchSize: _batchSize,
     chatTemplate: _chatTemplate,

@@ -228,6 +228,7 @@ describe("FROM", () => {
     ["../up/a.gguf", path.resolve("/models/up/a.gguf")],
     ["/else/../where/a.gguf", path.resolve("/where/a.gguf")],
     ["~/a.gguf", path.join(os.homedir(), "a.gguf")],
+    [`/blobs/sha256-${"0a".repeat(32)}`, path.resolve(`/blobs/sha256-${"0a".repeat(32)}`)],
   ])("makes %s absolute", (from, absolute) => {
     expect(read(`FROM ${from}`).from).toBe(absolute);
   });
