@@ -13,6 +13,7 @@ import { modelFileRoutes } from "./model-file-routes.ts";
 import { modelRoutes } from "./model-routes.ts";
 import { pageRoutes } from "./page-routes.ts";
 import { slotRoutes } from "./slot-routes.ts";
+import { quantizeRoutes } from "./quantize-routes.ts";
 import { systemRoutes } from "./system-routes.ts";
 
 /**
@@ -33,6 +34,7 @@ export const managementDialect = (
     ...modelFileRoutes(services),
     ...slotRoutes(services),
     ...importRoutes(services),
+    ...quantizeRoutes(services),
     ...modelRoutes(services),
     ...defaultModelRoutes(services),
     ...pageRoutes(services),
