@@ -133,6 +133,12 @@ export const configSchema = z.strictObject({
         .string()
         .optional()
         .describe("A TOML file with aliases that extend and override configs/models.toml."),
+      dirs: z
+        .array(z.string())
+        .default([])
+        .describe(
+          "Folders whose GGUF files are models, with their subfolders; also Ollama's (~/.ollama/models) and the Hugging Face cache. Their files stay where they are.",
+        ),
       allowed_dirs: z
         .array(z.string())
         .default([])
@@ -167,6 +173,13 @@ export const configSchema = z.strictObject({
         .default(false)
         .describe(
           "Stop answers that run in circles, unless the request or the model says otherwise: the same tokens at least four times, for 512 tokens in all (256 for up to four tokens, 4096 for numbers).",
+        ),
+      saved_prompts: z
+        .int()
+        .min(0)
+        .default(2 * 1024 * MIB)
+        .describe(
+          "Bytes of disk, in the cache folder, for what models have computed of their conversations: a model that is loaded again finds its last ones, and clients can save prompts by name. The oldest are removed first. 0 saves nothing.",
         ),
       speculation: z
         .enum(["off", "ngram"])
