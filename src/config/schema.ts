@@ -167,6 +167,13 @@ export const configSchema = z.strictObject({
         .describe(
           "Stop answers that run in circles, unless the request or the model says otherwise: the same tokens at least four times, for 512 tokens in all (256 for up to four tokens, 4096 for numbers).",
         ),
+      prompt_cache: z
+        .int()
+        .min(-1)
+        .default(-1)
+        .describe(
+          "Bytes of memory per model for prompts that no slot holds any more, so that conversations which take turns are not read again; part of the memory budget. 0 turns it off; -1 chooses: as many as four contexts take, at most 1 GiB and an eighth of what the model leaves free.",
+        ),
       slots: z
         .int()
         .min(1)

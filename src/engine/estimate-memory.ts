@@ -28,6 +28,7 @@ export interface MemoryQuestion {
     | "cacheTypeV"
     | "projectorFile"
     | "hearsAudio"
+    | "promptCacheBytes"
   >;
 }
 
@@ -92,7 +93,9 @@ export function estimateMemory(question: MemoryQuestion): MemoryEstimate {
   const kvNumberBytes =
     CACHE_TYPE_BYTES[spec.cacheTypeK ?? "f16"] + CACHE_TYPE_BYTES[spec.cacheTypeV ?? "f16"];
   const kvBytes = half * kvNumberBytes * contextTokens(spec);
-  const heapBytes = Math.ceil(fileBytes + kvBytes + stepBytes(question) + HEAP_BASE_BYTES);
+  const heapBytes = Math.ceil(
+    fileBytes + kvBytes + stepBytes(question) + HEAP_BASE_BYTES + (spec.promptCacheBytes ?? 0),
+  );
   const workers = Math.max(spec.threads, spec.hearsAudio ? AUDIO_THREADS : 1);
   const threads = workers > 1 ? workers : 0; // a single thread is the worker itself
   const roomBytes = REQUESTS_BYTES + (spec.projectorFile === undefined ? 0 : IMAGES_BYTES);

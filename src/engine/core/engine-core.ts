@@ -86,6 +86,7 @@ export class EngineCore {
         {
           blobs: files.projector ? [...files.model, files.projector] : files.model,
           hearsAudio: settings.hearsAudio === true,
+          promptCacheBytes: settings.promptCacheBytes ?? 0,
           extra: new Map(files.adapters.map(({ blob }, index) => [adapterName(index), blob])),
         },
         buildLoadParameters(settings, scales),

@@ -11,6 +11,7 @@ import {
   type WllamaInstance,
   type WorkerActions,
 } from "./wllama-api.ts";
+import { promptCachePatch } from "./prompt-cache-patch.ts";
 import { NO_TOKENIZER } from "./tokenizer-patches.ts";
 import { AUDIO_PATCHES, HELD } from "./worker-patches.ts";
 import { templateTooDeep } from "./template-failure.ts";
@@ -56,6 +57,8 @@ interface SessionFiles {
   readonly extra: ReadonlyMap<string, BlobLike>;
   /** The projector has an audio encoder. */
   readonly hearsAudio: boolean;
+  /** Bytes for prompts that no slot holds any more. */
+  readonly promptCacheBytes: number;
 }
 
 /** wllama with a loaded model, below its request API: calls actions of its worker and classifies their errors. */
@@ -98,7 +101,7 @@ export class WllamaSession {
     const scope = globalThis as { Worker?: unknown };
     const originalWorker = scope.Worker;
     scope.Worker = createWorkerClass(platform, files.extra, {
-      patches: files.hearsAudio ? AUDIO_PATCHES : [],
+      patches: [promptCachePatch(files.promptCacheBytes), ...(files.hearsAudio ? AUDIO_PATCHES : [])],
       onFatal: (error) => session.#lose(error),
       onMemory: (memory) => (session.#memory = memory),
     });

@@ -46,6 +46,8 @@ export const engineSpecSchema = z.object({
   chatTemplate: z.string().optional(),
   /** Drop the oldest tokens instead of stopping when the context is full. */
   contextShift: z.boolean(),
+  /** Bytes of the heap for prompts that no slot holds any more; absent: none. */
+  promptCacheBytes: z.int().min(0).optional(),
 });
 export type EngineSpec = z.infer<typeof engineSpecSchema>;
 

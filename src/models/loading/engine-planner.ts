@@ -12,6 +12,7 @@ import type { GgufSummary } from "../model.ts";
 import type { EstimateMemory, ModelsOptions, PlaceLayers } from "../models-options.ts";
 import type { ModelRecord } from "../registry/model-record.ts";
 import { type ContextChoice, contextChoices, isAffordable } from "./context-choice.ts";
+import { choosePromptCache } from "./prompt-cache-choice.ts";
 
 export interface EnginePlannerOptions extends Pick<ModelsOptions, "config" | "estimateMemory" | "kernels"> {
   /** GPU memory that an engine needs. */
@@ -108,9 +109,11 @@ export class EnginePlanner {
         limits,
         placeLayers,
       );
+    const whole = <Chosen extends Placed>(chosen: Chosen): Chosen =>
+      this.#withPromptCache(gguf, chosen, free);
     const last = smaller.at(-1) ?? first;
     const base = { ...(await place(last.contextSize)), source: last.source };
-    if (smaller.length === 0) return base;
+    if (smaller.length === 0) return whole(base);
     const bytesOf = ({ spec }: Placed): number => estimateMemory(gguf, spec) + estimateGpuMemory(gguf, spec);
     const onGpu = estimateGpuMemory(gguf, base.spec);
     for (const { contextSize, source } of [first, ...smaller.slice(0, -1)]) {
@@ -119,13 +122,27 @@ export class EnginePlanner {
         const keepsLayers = larger.spec.gpuLayers === base.spec.gpuLayers;
         // What the GPU holds is not taken from the machine's memory; its own limit is that no layer is lost.
         if (keepsLayers && isAffordable(bytesOf(larger), bytesOf(base), free + onGpu)) {
-          return { ...larger, source, base };
+          return { ...whole({ ...larger, source }), base: whole(base) };
         }
       } catch (error) {
         if (ServiceError.from(error).code !== "insufficient_memory") throw error;
       }
     }
-    return base;
+    return whole(base);
+  }
+
+  /** Adds room for prompts that no slot holds any more. */
+  #withPromptCache<Chosen extends Placed>(gguf: GgufSummary, chosen: Chosen, free: number): Chosen {
+    const { config, kernels, estimateMemory } = this.#options;
+    const { spec } = chosen;
+    const promptCacheBytes = choosePromptCache({
+      spec,
+      kvBytesPerToken: gguf.kvBytesPerToken,
+      kernels,
+      configured: config.models.prompt_cache,
+      freeBytes: free - estimateMemory(gguf, spec),
+    });
+    return promptCacheBytes === undefined ? chosen : { ...chosen, spec: { ...spec, promptCacheBytes } };
   }
 
   /** The engine as the configuration and the model's size make it, without files and on the CPU. */

@@ -50,7 +50,7 @@ test("where WebAssembly lacks a feature no code of others is fetched: the engine
   const file = new File(["GGUF"], "model.gguf");
   const start = WllamaSession.start(
     platform,
-    { blobs: [file], extra: new Map(), hearsAudio: false },
+    { blobs: [file], extra: new Map(), hearsAudio: false, promptCacheBytes: 0 },
     parameters,
   );
   await expect(start).rejects.toThrow("this worker does not run");

@@ -1,0 +1,39 @@
+import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
+import type { Kernels } from "../../engine/prepare-engine.ts";
+
+/** Whole contexts that are worth keeping: more conversations than these seldom take turns. */
+const CONTEXTS = 4;
+
+/** Most bytes that are chosen without being asked for. */
+const MOST_BYTES = 1024 ** 3;
+
+/** Share of the memory that the engine leaves free: other models and longer contexts are better uses for the rest. */
+const FREE_SHARE = 1 / 8;
+
+export interface PromptCacheQuestion {
+  readonly spec: Pick<EngineSpec, "purpose" | "contextSize" | "contextShift" | "gpuLayers"> & {
+    readonly adapters: readonly unknown[];
+  };
+  readonly kvBytesPerToken: number;
+  readonly kernels: Kernels;
+  /** -1: choose. */
+  readonly configured: number;
+  /** Bytes that engines may use, less what this one needs without a prompt cache, and others. */
+  readonly freeBytes: number;
+}
+
+/** Bytes that an engine gets for prompts that no slot holds any more; undefined: none. */
+export function choosePromptCache({
+  spec: { purpose, contextSize, contextShift, gpuLayers, adapters },
+  kvBytesPerToken,
+  kernels,
+  configured,
+  freeBytes,
+}: PromptCacheQuestion): number | undefined {
+  // What is left of a shifted context was computed from what has been dropped, and what an adapter computes is not for others.
+  if (purpose !== "generate" || kernels === "stock" || contextShift || gpuLayers !== 0 || adapters.length > 0)
+    return undefined;
+  if (configured >= 0) return configured || undefined;
+  const wished = Math.min(MOST_BYTES, CONTEXTS * contextSize * kvBytesPerToken);
+  return Math.max(0, Math.floor(Math.min(wished, freeBytes * FREE_SHARE))) || undefined;
+}

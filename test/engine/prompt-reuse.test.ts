@@ -1,0 +1,81 @@
+import fs from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Engine } from "../../src/engine/engine.ts";
+import { randoms } from "../support/randoms.ts";
+import {
+  collect,
+  doneOf,
+  engineSpec,
+  NEVER,
+  promptRequest,
+  startEngine,
+  temporaryFolder,
+  textOf,
+  writeModel,
+} from "../support/engine-fixture.ts";
+import { generated } from "../support/generated.ts";
+import { tinyLlama } from "../support/tiny-models.ts";
+
+const folder = temporaryFolder();
+let engine: Engine;
+
+beforeAll(async () => {
+  const file = writeModel(folder, "tiny", tinyLlama());
+  engine = await startEngine(
+    engineSpec(file, { contextSize: 512, slots: 2, promptCacheBytes: 8 * 1024 ** 2 }),
+  );
+});
+
+afterAll(async () => {
+  await engine.close();
+  fs.rmSync(folder, { recursive: true, force: true });
+});
+
+async function ask(prompt: string, cachePrompt = true) {
+  const events = await collect(
+    generated(engine, promptRequest(prompt, { maxTokens: 4, cachePrompt }), NEVER),
+  );
+  return { text: textOf(events), ...doneOf(events).usage };
+}
+
+/** Words of a conversation that no other has. */
+function words(name: string, count: number): string {
+  return Array.from({ length: count }, (_, at) => `${name}${at * 7} `).join("");
+}
+
+describe("prompts that no slot holds any more", () => {
+  test("are found again when six chats take turns", async () => {
+    const chats = Array.from({ length: 6 }, (_, at) => words("abcdef"[at]!, 12));
+    let [reused, reusable] = [0, 0];
+    for (let round = 0; round < 3; round++) {
+      for (const [at, chat] of chats.entries()) {
+        const { cachedTokens, promptTokens, text } = await ask(chat);
+        if (round > 0) [reused, reusable] = [reused + cachedTokens, reusable + promptTokens - 2];
+        chats[at] = chat + text + words("q", 1);
+      }
+    }
+    expect(reused).toBeGreaterThan(0.95 * reusable);
+  });
+
+  test("never mix: concurrent conversations answer as on an engine that has read nothing else", async () => {
+    const random = randoms(7);
+    const system = words("s", 10);
+    const chats = Array.from({ length: 5 }, (_, at) => system + words("vwxyz"[at]!, 3));
+    /** Each conversation with its answers so far, in turns that overlap as the slots allow. */
+    const asked: { prompt: string; text: string }[] = [];
+    const turns = Array.from({ length: 20 }, () => Math.floor(random() * chats.length));
+    const taker = async (parity: number): Promise<void> => {
+      for (const at of turns.filter((chat) => chat % 2 === parity)) {
+        const prompt = chats[at]!;
+        const { text } = await ask(prompt);
+        asked.push({ prompt, text });
+        // Some branch off an earlier place, as after an edit.
+        chats[at] = random() < 0.3 ? prompt.slice(0, prompt.length - 20) : `${prompt}${text} more `;
+      }
+    };
+    await Promise.all([taker(0), taker(1)]);
+    const afresh: { prompt: string; text: string }[] = [];
+    for (const { prompt } of asked) afresh.push({ prompt, text: (await ask(prompt, false)).text });
+    expect(asked).toEqual(afresh);
+  });
+});
