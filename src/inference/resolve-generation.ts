@@ -71,6 +71,7 @@ export function resolveGeneration(
       format,
       ...(request.logprobs !== undefined && { logprobs: request.logprobs }),
       cachePrompt: request.cachePrompt ?? true,
+      ...(request.details && { details: true }),
     },
     // A raw prompt is continued unchanged, and its text is not interpreted.
     reasoningTags: isRaw(request.input) ? undefined : (settings.thinking ?? begunReasoning(input, traits)),
