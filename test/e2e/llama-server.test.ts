@@ -33,23 +33,29 @@ async function post(path: string, body: object): Promise<string> {
   return await answer.text();
 }
 
+async function get(path: string): Promise<unknown> {
+  return await (await fetch(daemon.url + path)).json();
+}
+
 const complete = async (body: object) =>
   completionSchema.parse(JSON.parse(await post("/completion", { ...GREEDY, ...body })));
 
 describe("llama.cpp's server, as its clients see it:", () => {
   test("a completion tells how its prompt was read, and is the same when it is streamed", async () => {
-    const whole = await complete({ prompt: "once upon", return_tokens: true });
-    expect(whole).toMatchObject({ prompt: "<s>once upon", tokens_predicted: 4, stop_type: "limit" });
-    expect(whole.tokens.length).toBeGreaterThan(0);
+    const asked = { model: "daybreak-mini", prompt: "Once upon a time" };
+    const whole = await complete({ ...asked, return_tokens: true });
+    expect(whole).toMatchObject({ tokens_predicted: 4, stop_type: "limit", truncated: false });
+    expect(whole.prompt).toContain("Once upon a time");
+    expect(whole.tokens).toHaveLength(4);
     expect(whole.id_slot).toBeGreaterThanOrEqual(0);
     expect(whole.timings.predicted_n).toBe(4);
-    const frames = (await post("/completion", { ...GREEDY, prompt: "once upon", stream: true }))
+    const frames = (await post("/completion", { ...GREEDY, ...asked, stream: true }))
       .split("\n\n")
       .filter((frame) => frame.startsWith("data: "));
     const chunks = frames.map((frame) => completionChunkSchema.parse(JSON.parse(frame.slice(6))));
     expect(chunks.map(({ content }) => content).join("")).toBe(whole.content);
     expect(chunks.at(-1)).toMatchObject({ stop: true, stop_type: "limit" });
-    const again = await complete({ prompt: "once upon" });
+    const again = await complete(asked);
     expect(again.timings.cache_n).toBeGreaterThan(0);
   });
 
@@ -93,7 +99,6 @@ describe("llama.cpp's server, as its clients see it:", () => {
   });
 
   test("props and slots describe the model that is loaded", async () => {
-    const get = async (path: string): Promise<unknown> => await (await fetch(daemon.url + path)).json();
     expect(await get(`/props?model=${model}`)).toMatchObject({ model_alias: model, is_sleeping: false });
     const slots = z.array(z.object({ is_processing: z.boolean() })).parse(await get(`/slots?model=${model}`));
     expect(slots.length).toBeGreaterThan(0);

@@ -113,19 +113,14 @@ function toEnd(answer: Ending, index: number, style: CompletionStyle): Completio
   };
 }
 
+type Token = Probabilities[number]["top_logprobs"][number];
+
 function toProbabilities(logprobs: readonly TokenLogprob[]): Probabilities {
-  const plain = ({
-    id,
-    token,
-    bytes,
-    logprob,
-  }: Omit<TokenLogprob, "top">): Probabilities[number]["top_logprobs"][number] => ({
-    id,
-    token,
-    bytes: bytes ?? [...new TextEncoder().encode(token)],
-    logprob,
-  });
-  return logprobs.map(({ top, ...token }) => ({ ...plain(token), top_logprobs: top.map(plain) }));
+  return logprobs.map((token) => ({ ...plainToken(token), top_logprobs: token.top.map(plainToken) }));
+}
+
+function plainToken({ id, token, bytes, logprob }: Omit<TokenLogprob, "top">): Token {
+  return { id, token, bytes: bytes ?? [...new TextEncoder().encode(token)], logprob };
 }
 
 /** The events of a streamed answer; the last one of each choice has all but its text. */

@@ -31,6 +31,8 @@ export function toRequests(
     stop: body.stop == null ? undefined : [body.stop].flat().filter((text) => text !== ""),
     format: toConstraint(body, { param: "format", format: { type: "text" } }),
     logprobs: body.n_probs || (body.return_tokens ? 0 : undefined),
+    // llama.cpp's server counts those without text among the tokens, too.
+    ...(body.return_tokens && { emptyTokens: true }),
     ...toCachePrompt(body),
     details: true,
     repetitionGuard: body.repetition_guard ?? undefined,

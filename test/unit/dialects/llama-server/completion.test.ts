@@ -11,6 +11,15 @@ const DETAILS = { prompt: "<s>hi", slot: 2, tokensInCache: 6, truncated: false }
 const withDetails = (events: readonly GenerationEvent[]): GenerationEvent[] =>
   events.map((event) => (event.type === "done" ? { ...event, details: DETAILS } : event));
 
+/** A token as llama.cpp's server reports it. */
+const token = (id: number, text: string) => ({
+  id,
+  token: text,
+  bytes: [...Buffer.from(text)],
+  logprob: -0.5,
+  top_logprobs: [{ id: 120, token: "x", bytes: [120], logprob: -1 }],
+});
+
 async function complete(body: object, events: readonly GenerationEvent[] = withDetails(PLAIN_TEXT)) {
   const app = testApp({ events });
   const answer = await app.post("/completion", body);
@@ -95,13 +104,6 @@ describe("a completion", () => {
   });
 
   test("reports token ids and probabilities when asked, whole or streamed", async () => {
-    const token = (id: number, text: string) => ({
-      id,
-      token: text,
-      bytes: [...Buffer.from(text)],
-      logprob: -0.5,
-      top_logprobs: [{ id: 120, token: "x", bytes: [120], logprob: -1 }],
-    });
     const wishes = { prompt: "hi", n_probs: 1, return_tokens: true };
     const { json, app } = await complete(wishes, WITH_LOGPROBS);
     const expected = [token(5, "Hello"), token(6, " world")];

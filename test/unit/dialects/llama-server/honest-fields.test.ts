@@ -4,13 +4,14 @@ import {
   infillRequestSchema,
   promptsOf,
 } from "../../../../src/dialects/llama-server/completion-schema.ts";
-import { CONSTRAINT_SAMPLES, ENGINE_SAMPLES, SAMPLING_SAMPLES } from "../field-samples.ts";
+import { ENGINE_SAMPLES, GRAMMAR_SAMPLES, SAMPLING_SAMPLES, SCHEMA_SAMPLES } from "../field-samples.ts";
 import { describeHonestFields } from "../honest-fields.ts";
 
 const common = {
   ...SAMPLING_SAMPLES,
   ...ENGINE_SAMPLES,
-  ...CONSTRAINT_SAMPLES,
+  ...SCHEMA_SAMPLES,
+  ...GRAMMAR_SAMPLES,
   model: "other",
   n_predict: 3,
   max_tokens: 3,

@@ -84,10 +84,18 @@ test.each(["/props", "/slots/0?action=save", "/slots/1?action=erase"])(
   },
 );
 
+function sum(parts: readonly number[], power: number): number {
+  return parts.reduce((total, part) => total + Math.abs(part) ** power, 0);
+}
+
 describe("POST /embedding", () => {
   const model = fakeModel({ gguf: { ...fakeModel().gguf, purpose: "embed" } });
   const embed = async (body: object, path = "/embedding"): Promise<unknown> =>
     await (await testApp({ model }).post(path, body)).json();
+
+  /** The only vector, normalized in a way. */
+  const vector = async (norm: number): Promise<number[]> =>
+    Object(await embed({ content: "a", embd_normalize: norm }))[0].embedding[0];
 
   test("has a vector within a vector for each text, by either name", async () => {
     const whole: unknown = await embed({ content: ["a", "b"] });
@@ -99,10 +107,6 @@ describe("POST /embedding", () => {
   });
 
   test("normalizes as it is asked to", async () => {
-    const vector = async (norm: number): Promise<number[]> =>
-      Object(await embed({ content: "a", embd_normalize: norm }))[0].embedding[0];
-    const sum = (parts: number[], power: number): number =>
-      parts.reduce((total, part) => total + Math.abs(part) ** power, 0);
     expect(sum(await vector(1), 1)).toBeCloseTo(1);
     expect(sum(await vector(2), 2)).toBeCloseTo(1);
     expect(sum(await vector(3), 3)).toBeCloseTo(1);
@@ -142,10 +146,9 @@ describe("POST /rerank", () => {
 
 describe("POST /apply-template", () => {
   test("shows the prompt as the engine has read it, without what the tokenizer adds", async () => {
+    const details = { prompt: "<s>[hi]", slot: 0, tokensInCache: 1, truncated: false };
     const events = PLAIN_TEXT.map((event) =>
-      event.type === "done"
-        ? { ...event, details: { prompt: "<s>[hi]", slot: 0, tokensInCache: 1, truncated: false } }
-        : event,
+      event.type === "done" ? Object.assign({ details }, event) : event,
     );
     const app = testApp({ events });
     const tools = [{ type: "function", function: { name: "f" } }];
