@@ -91,6 +91,16 @@ export const CHANGES: readonly Change[] = [
     },
   },
   {
+    what: "What repeats the text before it is guessed and checked in one step, while that pays and a request wants it.",
+    why: "The package's server does not guess unless it is told to, and then guesses on where it is wrong.",
+    check: "test/unit/wasm/speculation.test.ts",
+    replace: {
+      kernel_speculative_init: "common_speculative_init",
+      kernel_ngram_draft: "common_speculative_impl_ngram_simple::draft",
+    },
+    imports: { allocate_memory: "operator new" },
+  },
+  {
     what: "Under a grammar only text comes that an answer shows; a request ends with an error when no token fits.",
     why: "The package takes names of special tokens for text, and other bytes for characters; where none fits it may abort.",
     check: "test/unit/wasm/grammar.test.ts",

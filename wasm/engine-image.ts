@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "f2b0d6fb18c373269e6a69278f9aac7b6ecd8b25e4219ad834aba98f39e00ead";
+const KERNELS_SHA256 = "f5e51b43f86855094f2db49414b151241046a19a19b6fba5356ea4086cc0dd9f";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "363249951a328df40bb95655b17afdd2b6e2701279e66ef1b22385595a8d6f2f";
+export const IMAGE_SHA256 = "1c89ab8d24de7c5f50e629f32f89eb9d7e80dee497c2eb8bb33c57d3401594ed";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {
@@ -58,7 +58,8 @@ function calledOriginals(
   return Object.fromEntries(originals.filter(([name]) => called.has(name)));
 }
 
-async function expectHash(bytes: Uint8Array, expected: string, what: string): Promise<void> {
+/** @throws EngineImageError when the bytes have another SHA-256 */
+export async function expectHash(bytes: Uint8Array, expected: string, what: string): Promise<void> {
   const found = await sha256Hex(bytes);
   if (found !== expected)
     throw new EngineImageError(`${what} is not the one expected: SHA-256 ${found}, not ${expected}`);

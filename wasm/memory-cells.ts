@@ -17,4 +17,9 @@ export const MEMORY_CELLS = {
   leaveStep: 44,
   /** int32: tokens of the aborted step. */
   leftTokens: 48,
+  /** uint64 each: the server, and what is known of the guesses for each slot. */
+  server: 104,
+  guessRecords: 112,
+  /** int32: tokens that have been guessed for the current step. */
+  guessedTokens: 120,
 } as const;

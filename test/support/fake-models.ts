@@ -22,6 +22,7 @@ export function fakeModel(changes: Partial<Model> = {}): Model {
     files: ["/models/fake.gguf"],
     projector: undefined,
     adapters: [],
+    loadSettings: {},
     gguf: {
       architecture: "llama",
       name: "Fake",
@@ -51,7 +52,7 @@ export function fakeModel(changes: Partial<Model> = {}): Model {
       stop: [],
       contextSize: undefined,
       gpuLayers: undefined,
-      flashAttention: undefined,
+      load: {},
       thinking: undefined,
       toolFormat: undefined,
       capabilities: {},
@@ -167,6 +168,13 @@ export class FakeModels implements Models {
   async copy(source: string, target: string): Promise<Model> {
     return this.#put({ ...(await this.get(source)), alias: target });
   }
+
+  quantize: Models["quantize"] = async ({ alias, quantization }, onProgress) => {
+    onProgress({ from: "F16", to: quantization, completedBytes: 100, totalBytes: 100 });
+    const fake = fakeModel({ alias, source: { kind: "modelfile", base: "fake" } });
+    const model = this.#put({ ...fake, gguf: { ...fake.gguf, quantization } });
+    return { model, sourceBytes: 400, sizeBytes: 100, bitsPerWeight: 4.5, fallbackTensors: 0 };
+  };
 
   async modelfile(): Promise<string> {
     return "FROM /models/fake.gguf\n";
