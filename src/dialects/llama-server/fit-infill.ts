@@ -12,6 +12,9 @@ const MARKER_TOKENS = 16;
 /** For those around the name of a file. */
 const FILE_TOKENS = 4;
 
+/** Hardly any token is longer: what is beyond is not even tokenized, which would keep the engine from its other requests. */
+const MOST_CHARACTERS = 64;
+
 /** What is needed to count tokens, and to cut a text between them. */
 type Tokens = Pick<Inference, "tokenize" | "detokenize">;
 
@@ -35,7 +38,9 @@ export async function fitInfill(
   const decode = async (tokens: TokenIds): Promise<string> =>
     await inference.detokenize({ model: alias, tokens }, signal);
   const answer = Math.min(limit ?? contextSize * ANSWER_SHARE, contextSize * (1 - ANSWER_SHARE));
-  const [before, after, begun] = await Promise.all([encode(prefix), encode(suffix), encode(middle)]);
+  const most = contextSize * MOST_CHARACTERS;
+  const [near, next] = [prefix.slice(-most), suffix.slice(0, most)];
+  const [before, after, begun] = await Promise.all([encode(near), encode(next), encode(middle.slice(-most))]);
   let room = Math.floor(contextSize - answer) - MARKER_TOKENS - begun.length;
   const mostBefore = Math.max(0, Math.floor(Math.max(room * PREFIX_SHARE, room - after.length)));
   const keptBefore = Math.min(before.length, mostBefore);
@@ -43,15 +48,21 @@ export async function fitInfill(
   room -= keptBefore + keptAfter;
   const kept: InfillFile[] = [];
   for (const file of extra.toReversed()) {
+    if (file.text.length > most) break;
     const [text, name] = await Promise.all([encode(file.text), encode(file.filename)]);
     room -= text.length + name.length + FILE_TOKENS;
     if (room < 0) break;
     kept.unshift(file);
   }
   return {
-    prefix: keptBefore < before.length ? await decode(before.subarray(before.length - keptBefore)) : prefix,
-    suffix: keptAfter < after.length ? await decode(after.subarray(0, keptAfter)) : suffix,
+    prefix: keptBefore < before.length ? await decode(before.subarray(before.length - keptBefore)) : near,
+    suffix: keptAfter < after.length ? begunAs(next, await decode(after.subarray(0, keptAfter))) : next,
     extra: kept,
     middle,
   };
+}
+
+/** Some tokenizers put a blank in front of every text, and would do so again. */
+function begunAs(original: string, text: string): string {
+  return text.startsWith(" ") && !original.startsWith(" ") ? text.slice(1) : text;
 }

@@ -37,6 +37,9 @@ describe("a gap", () => {
     const prompt = String(await promptOf(long, THREE, 128));
     expect(prompt).toMatch(/^<PRE>a+b<SUF>yz+<MID>$/);
     expect(prompt.length).toBeLessThan(128);
+    const endless = "e".repeat(1_000_000);
+    const hostile = { input_prefix: endless, input_suffix: endless, input_extra: [{ text: endless }] };
+    expect(String(await promptOf(hostile, THREE, 128)).length).toBeLessThan(128);
     const input_extra = [
       { filename: "far", text: "x".repeat(200) },
       { filename: "near", text: "n".repeat(20) },
