@@ -91,6 +91,22 @@ export const CHANGES: readonly Change[] = [
     },
   },
   {
+    what: "A request begins with what any slot, or a store of ours, has of its prompt.",
+    why: "llama.cpp's server overwrites what others begin with, and its own store loses what it gives back.",
+    check: "test/engine/prompt-reuse.test.ts",
+    replace: {
+      kernel_tokenize_input: "server_context_impl::tokenize_cli_input",
+      kernel_process_single_task: "server_context_impl::process_single_task",
+    },
+    imports: {
+      copy_sequence: "common_memory::seq_cp",
+      state_size: "llama_context::state_seq_get_size",
+      state_read: "llama_state_seq_get_data_ext",
+      state_write: "llama_state_seq_set_data_ext",
+      allocate_memory: "emscripten_builtin_malloc",
+    },
+  },
+  {
     what: "Under a grammar only text comes that an answer shows; a request ends with an error when no token fits.",
     why: "The package takes names of special tokens for text, and other bytes for characters; where none fits it may abort.",
     check: "test/unit/wasm/grammar.test.ts",

@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "f2b0d6fb18c373269e6a69278f9aac7b6ecd8b25e4219ad834aba98f39e00ead";
+const KERNELS_SHA256 = "0d1256eeb82c4f927581e873574c6f3c3922e4b8400bdee99cfc5ab17558cc9e";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "363249951a328df40bb95655b17afdd2b6e2701279e66ef1b22385595a8d6f2f";
+export const IMAGE_SHA256 = "fe2c901bc645d9d78053755fb4f3d5a12c723bcebb7465870998aca67d71fbba";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

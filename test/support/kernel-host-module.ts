@@ -39,6 +39,9 @@ const PROMPT_CLEAR = THREAD + 12;
 const DOT = THREAD + 13;
 const DUP = THREAD + 14;
 const ROPE = THREAD + 15;
+const COPY_SEQUENCE = THREAD + 16;
+const STATE_SIZE = THREAD + 17;
+const SINGLE_TASK = THREAD + 18;
 const BARRIER = 1;
 
 /** Functions that turn rows of blocks into floats, or back. */
@@ -95,6 +98,9 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [0x60, 5, I64, I64, I64, I32, I32, 1, I64],
         DOT_TYPE,
         [0x60, 3, I64, I32, I64, 1, I32],
+        type(I64, I32, I32),
+        [0x60, 3, I64, I32, I32, 1, I64],
+        [0x60, 3, I64, I64, I32, 1, I32],
       ]),
     ),
     section(2, vector([memory])),
@@ -121,6 +127,9 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [14],
         [0],
         [7],
+        [16],
+        [17],
+        [18],
       ]),
     ),
     section(6, vector([stackPointer])),
@@ -158,6 +167,9 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         sized(dotBody(machine, count)),
         body(...mark),
         body(...mark),
+        body(),
+        body(0x42, 0),
+        body(0x41, 0),
       ]),
     ),
   ]);
@@ -236,6 +248,13 @@ export function linkHost(
       original_update_slots: BARRIER,
       original_secondary_thread: THREAD,
       ...Object.fromEntries(CONVERSIONS.map((name) => [name, DEQUANTIZE])),
+      copy_sequence: COPY_SEQUENCE,
+      state_size: STATE_SIZE,
+      state_read: ALTERNATES,
+      state_write: ALTERNATES,
+      allocate_memory: THREAD,
+      original_tokenize_input: OPERATOR,
+      original_process_single_task: SINGLE_TASK,
       compute_dup: DUP,
       compute_rope: ROPE,
     },

@@ -32,7 +32,7 @@ export function buildLoadParameters(
     reasoning_format: "deepseek",
     prefill_assistant: false,
     ctx_shift: settings.contextShift,
-    cache_idle_slots: (settings.promptCacheBytes ?? 0) > 0,
+    cache_idle_slots: false, // needs llama.cpp's prompt cache, which is turned off
     ...(settings.cacheTypeK && { cache_type_k: settings.cacheTypeK }),
     ...(settings.cacheTypeV && { cache_type_v: settings.cacheTypeV }),
     ...(settings.chatTemplate !== undefined && { chat_template: settings.chatTemplate }),
