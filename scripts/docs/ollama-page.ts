@@ -40,7 +40,7 @@ Supported: \`GET\` and \`HEAD /\`, \`/api/version\`, \`/api/tags\`, \`/api/ps\`,
 - **\`num_ctx\`** takes effect when the model is loaded. An idle model that was loaded with less is reloaded; one in use is not. It never exceeds the context that the model was trained for.
 - **Embeddings** are L2-normalized, also those of \`/api/embeddings\`. An empty text in a list is embedded if the model's vocabulary adds tokens to every text, and refused otherwise. \`context\` is neither returned nor accepted.
 - **Pulling** uses the hub, not Ollama's library. \`digest\` in its lines and in lists of models is an identifier, not the hash of a file. A failure before the first byte has an HTTP status instead of a line.
-- **\`create\`** creates a model from one on disk, from a Modelfile, or from files that were uploaded with \`POST /api/blobs/:digest\`: one GGUF file, its projector (a file with mmproj in its name) and adapters. Other formats, models in several parts, \`messages\` and \`quantize\` are refused. Uploads are in \`blobs\` in the cache folder; those that no model needs are removed with the first upload after a day. A copy needs a name that is not taken.
+- **\`create\`** creates a model from one on disk, from a Modelfile, or from files that were uploaded with \`POST /api/blobs/:digest\`: one GGUF file, its projector (a file with mmproj in its name) and adapters. What has no effect here, such as \`RENDERER\`, is kept, and told in the header \`x-daybreak-warning\`. Other formats, models in several parts and \`quantize\` are refused. Uploads are in \`blobs\` in the cache folder; those that no model needs are removed with the first upload after a day. A copy needs a name that is not taken.
 
 ## Request fields
 

@@ -20,6 +20,7 @@ const COMMANDS: ReadonlyMap<string, MakeCommand> = new Map<string, MakeCommand>(
   ["embed", async (io) => (await import("./commands/embed.ts")).embedCommand(io)],
   ["search", async (io) => (await import("./commands/search.ts")).searchCommand(io)],
   ["pull", async (io) => (await import("./commands/pull.ts")).pullCommand(io)],
+  ["import", async (io) => (await import("./commands/import.ts")).importCommand(io)],
   ["list", async (io) => (await import("./commands/list.ts")).listCommand(io)],
   ["show", async (io) => (await import("./commands/show.ts")).showCommand(io)],
   ["create", async (io) => (await import("./commands/create.ts")).createCommand(io)],

@@ -1,8 +1,30 @@
 import { z } from "zod";
-import { jsonSchemaSchema, type OutputFormat } from "../engine/protocol/generation.ts";
+import { type JsonSchema, jsonSchemaSchema, type OutputFormat } from "../engine/protocol/generation.ts";
 import { ServiceError } from "../errors/service-error.ts";
+import { list } from "../http/input/bounded-lists.ts";
+import { refused } from "../http/input/known-fields.ts";
+import { checkTextDepth } from "../json/json-depth.ts";
+import { anyGrammar, choiceGrammar, regexGrammar, TextGrammarError } from "../schema/text-grammar.ts";
 
-/** What an answer must be, as llama.cpp's server takes it, in every API that generates text. */
+const schemaOrText = z.union([jsonSchemaSchema, z.string()]);
+const regex = z.string().min(1);
+const choice = list(z.string(), { least: 1 });
+const anyText = z.string().min(1);
+
+/** What vLLM's structured_outputs may hold: one of these. */
+const structuredOutputs = z.object({
+  json: schemaOrText.nullish(),
+  regex: regex.nullish(),
+  choice: choice.nullish(),
+  grammar: anyText.nullish(),
+  json_object: z.boolean().nullish(),
+  structural_tag: refused("use tools, or describe the whole answer with a grammar"),
+  whitespace_pattern: refused("describe the answer with a grammar"),
+  disable_any_whitespace: refused("describe the answer with a grammar", false),
+  disable_additional_properties: refused("say it in the schema", false),
+});
+
+/** What an answer must be, as llama.cpp's server, vLLM and SGLang take it, in every API that generates text. */
 export const constraintFields = {
   json_schema: jsonSchemaSchema.nullish().describe("JSON Schema of the answer."),
   grammar: z
@@ -10,6 +32,22 @@ export const constraintFields = {
     .nullish()
     .describe(
       "Grammar of the answer in llama.cpp's GBNF. Cannot be combined with another format, or with tools.",
+    ),
+  regex: regex
+    .nullish()
+    .describe(
+      "Regular expression that the whole answer must match. Cannot be combined with another format, or with tools.",
+    ),
+  guided_json: schemaOrText.nullish().describe("vLLM's name of json_schema; also as text."),
+  guided_regex: regex.nullish().describe("vLLM's name of regex."),
+  guided_choice: choice.nullish().describe("Texts of which the answer must be one. Not with tools."),
+  guided_grammar: anyText
+    .nullish()
+    .describe("Grammar of the answer in GBNF, where names may have underscores, or in Lark. Not with tools."),
+  structured_outputs: structuredOutputs
+    .nullish()
+    .describe(
+      "vLLM's newer form of the guided_ fields: an object with json, regex, choice, grammar or json_object.",
     ),
 };
 
@@ -41,12 +79,65 @@ export function toConstraint(body: ConstraintBody, own: AskedFormat): OutputForm
 }
 
 function constraintsOf(body: ConstraintBody): AskedFormat[] {
-  const formats: AskedFormat[] = [];
-  if (body.json_schema) {
-    formats.push({ param: "json_schema", format: { type: "json_schema", schema: body.json_schema } });
+  const { structured_outputs: structured } = body;
+  return [
+    ...schemaOf("json_schema", body.json_schema),
+    ...grammarOf("grammar", body.grammar, (text) => text),
+    ...grammarOf("regex", body.regex, regexGrammar),
+    ...schemaOf("guided_json", body.guided_json),
+    ...grammarOf("guided_regex", body.guided_regex, regexGrammar),
+    ...grammarOf("guided_choice", body.guided_choice, choiceGrammar),
+    ...grammarOf("guided_grammar", body.guided_grammar, anyGrammar),
+    ...schemaOf("structured_outputs.json", structured?.json),
+    ...grammarOf("structured_outputs.regex", structured?.regex, regexGrammar),
+    ...grammarOf("structured_outputs.choice", structured?.choice, choiceGrammar),
+    ...grammarOf("structured_outputs.grammar", structured?.grammar, anyGrammar),
+    ...(structured?.json_object
+      ? [{ param: "structured_outputs.json_object", format: { type: "json" } as const }]
+      : []),
+  ];
+}
+
+function schemaOf(param: string, given: JsonSchema | string | null | undefined): AskedFormat[] {
+  if (given == null || given === "") return [];
+  return [{ param, format: { type: "json_schema", schema: toSchema(param, given) } }];
+}
+
+function toSchema(param: string, given: JsonSchema | string): JsonSchema {
+  if (typeof given !== "string") return given;
+  checkTextDepth(given, `${param}: the schema`, param);
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(given);
+  } catch {
+    // Told below.
   }
-  if (body.grammar) formats.push({ param: "grammar", format: { type: "grammar", grammar: body.grammar } });
-  return formats;
+  const result = jsonSchemaSchema.safeParse(parsed);
+  if (result.success) return result.data;
+  throw new ServiceError("invalid_parameter", `${param}: must be a JSON Schema, which is an object.`, {
+    param,
+  });
+}
+
+/**
+ * @param convert makes a grammar of llama.cpp
+ * @throws ServiceError invalid_parameter for what no grammar can say
+ */
+export function grammarOf<Given extends string | readonly string[]>(
+  param: string,
+  given: Given | null | undefined,
+  convert: (given: Given) => string,
+): AskedFormat[] {
+  if (given == null || given === "") return [];
+  try {
+    return [{ param, format: { type: "grammar", grammar: convert(given) } }];
+  } catch (cause) {
+    if (!(cause instanceof TextGrammarError)) throw cause;
+    throw new ServiceError("invalid_parameter", `${param}: cannot be enforced: ${cause.message}.`, {
+      param,
+      cause,
+    });
+  }
 }
 
 /** @throws ServiceError invalid_parameter for a grammar beside tools, whose calls have a grammar of their own */
@@ -54,7 +145,7 @@ export function checkFormatWithTools(format: OutputFormat, offersTools: boolean)
   if (format.type !== "grammar" || !offersTools) return;
   throw new ServiceError(
     "invalid_parameter",
-    "grammar: cannot be combined with tools; use a JSON schema, or leave the tools out.",
+    "grammar: cannot be combined with tools, nor can what is enforced by one, such as regex; use a JSON schema, or leave the tools out.",
     { param: "grammar" },
   );
 }

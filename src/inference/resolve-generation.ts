@@ -12,6 +12,7 @@ import { answerGrammar } from "./answer-grammar.ts";
 import { callChecks, type CallChecks } from "./call-checks.ts";
 import type { TokenLimit } from "./answer-limit.ts";
 import { checkGeneration } from "./check-capabilities.ts";
+import { textMessage, withFirstMessages } from "./first-messages.ts";
 import { fittingMessages } from "./fitting-messages.ts";
 import type { InferenceRequest } from "./inference.ts";
 import { infillPrompt } from "./infill-prompt.ts";
@@ -125,9 +126,10 @@ function resolveInput(
   // The text comes last: llama.cpp aborts if an image is at the very end of the prompt.
   const content: ContentPart[] = input.images.map((data) => ({ type: "image", data }));
   content.push({ type: "text", text: input.prompt });
+  const prompted: ChatMessage[] = [...textMessage("system", system), { role: "user", content }];
   return {
     kind: "chat",
-    messages: [...systemMessage(system), { role: "user", content }],
+    messages: withSystem(withFirstMessages(prompted, { ...model.settings, system }), undefined),
     tools: [],
     toolChoice: "none",
     parallelToolCalls: false,
@@ -137,22 +139,20 @@ function resolveInput(
 
 function resolveMessages(messages: readonly ChatMessage[], { settings, gguf }: Model): ChatMessage[] {
   const template = settings.template ?? gguf.chatTemplate;
-  const fitting = fittingMessages(withSystem(messages, settings.system), traitsOf(template));
+  const begun = withFirstMessages(messages, settings);
+  const fitting = fittingMessages(withSystem(begun, settings.system), traitsOf(template));
   return withReadableCalls(withShortCallIds(fitting, template));
 }
 
 /** Many templates only support one system message, so several at the beginning are joined. */
 function withSystem(messages: readonly ChatMessage[], fallback: string | undefined): ChatMessage[] {
-  if (!messages.some(({ role }) => role === "system")) return [...systemMessage(fallback), ...messages];
+  if (!messages.some(({ role }) => role === "system"))
+    return [...textMessage("system", fallback), ...messages];
   const begin = messages.findIndex(({ role }) => role !== "system");
   const leading = messages.slice(0, begin < 0 ? messages.length : begin);
   if (leading.length < 2) return [...messages];
   const content = leading.flatMap((message) => message.content);
   return [{ role: "system", content }, ...messages.slice(leading.length)];
-}
-
-function systemMessage(system: string | undefined): ChatMessage[] {
-  return system ? [{ role: "system", content: [{ type: "text", text: system }] }] : [];
 }
 
 /**

@@ -107,6 +107,13 @@ export interface ModelSettings {
   readonly toolFormat: ToolFormat | undefined;
   /** CAPABILITY flags, which override what was detected in the model. */
   readonly capabilities: Partial<Capabilities>;
+  /** MESSAGE: what every chat begins with, after its system prompt. */
+  readonly messages?: readonly FirstMessage[] | undefined;
+}
+
+export interface FirstMessage {
+  readonly role: "system" | "user" | "assistant";
+  readonly content: string;
 }
 
 /** The settings of a model that nobody has set anything for. */
@@ -244,6 +251,40 @@ export interface ModelFit {
   readonly gpu?: { readonly layers: number; readonly allLayers: number; readonly bytes: number } | undefined;
 }
 
+export interface ImportRequest {
+  /** A program whose folder is known, or the absolute path of a folder. */
+  readonly from: string;
+  /** Only these, by the names that they have there. */
+  readonly names?: readonly string[] | undefined;
+  /** Copy files that cannot be had without copying, instead of using them where they are. */
+  readonly copy: boolean;
+}
+
+export type ImportStep =
+  | { readonly status: "reading"; readonly folder: string; readonly models: number }
+  | {
+      readonly status: "copying";
+      readonly name: string;
+      readonly copiedBytes: number;
+      readonly totalBytes: number;
+    }
+  /** present: an earlier import has brought it, and nothing has changed since. */
+  | {
+      readonly status: "imported" | "updated" | "present";
+      readonly name: string;
+      readonly alias: string;
+      readonly placement: Placement;
+      readonly sizeBytes: number;
+      readonly notes: readonly string[];
+    }
+  | { readonly status: "skipped"; readonly name: string; readonly reason: string };
+
+/**
+ * How a file of another program is had: as a clone that shares its blocks or as a second name of it (both take no space and
+ * outlive its program), as a copy, or where it is.
+ */
+export type Placement = "cloned" | "linked" | "copied" | "in place";
+
 export interface PullResult {
   readonly alias: string;
   /** owner/repository on the hub; empty for a model that ships. */
@@ -299,6 +340,8 @@ export interface Models {
    * downloaded.
    */
   discard(name: string, signal: AbortSignal): Promise<number>;
+  /** Makes models of those that another program has on this machine; see {@link ImportStep}. */
+  importFrom(request: ImportRequest, signal: AbortSignal): AsyncGenerator<ImportStep, void>;
   /** Whether a model of these sizes could be loaded on this machine; an estimate. */
   fit(sizes: ModelSizes): Promise<ModelFit>;
   /** Current downloads of all clients. */

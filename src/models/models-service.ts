@@ -2,12 +2,14 @@ import path from "node:path";
 import { machineProcessors } from "../engine/machine-processors.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { memoryTotal } from "../machine/memory-limits.ts";
-import { BlobStore, withFolder } from "./blobs/blob-store.ts";
+import { BlobStore, withFolders } from "./blobs/blob-store.ts";
 import { DefaultModel } from "./default-model.ts";
 import { describeModel } from "./describe-model.ts";
 import { createGgufInspector } from "./gguf/inspect-gguf.ts";
 import { configuredAllowance } from "./loading/available-memory.ts";
 import { systemClock } from "./loading/clock.ts";
+import { ImportedFiles } from "./import/imported-files.ts";
+import { importModels } from "./import/import-models.ts";
 import { EnginePool } from "./loading/engine-pool.ts";
 import { estimateFit } from "./loading/estimate-fit.ts";
 import { notLoaded, stillLoading, type Lease } from "./loading/lease.ts";
@@ -16,6 +18,8 @@ import type { LoadedModel } from "./loading/loaded-model.ts";
 import type {
   DeletedModel,
   Download,
+  ImportRequest,
+  ImportStep,
   LoadOptions,
   Model,
   ModelFit,
@@ -49,12 +53,15 @@ class ModelsService implements Models {
   readonly #pulls: Pulls;
   readonly #default: DefaultModel;
   readonly blobs: BlobStore;
+  readonly #imported: ImportedFiles;
 
   constructor(options: ModelsOptions, state: StateFile) {
     this.#options = options;
-    this.blobs = new BlobStore(path.join(options.config.cache_dir, "blobs"), (name) =>
-      state.current.definitions.some(({ modelfile }) => modelfile.includes(name)),
-    );
+    const isNamed = (file: string): boolean =>
+      state.current.definitions.some(({ modelfile }) => modelfile.includes(file)) ||
+      state.current.files.some((known) => [known.path, known.projector].includes(file));
+    this.blobs = new BlobStore(path.join(options.config.cache_dir, "blobs"), isNamed);
+    this.#imported = new ImportedFiles(path.join(options.config.cache_dir, "imported"), isNamed);
     const { config, hub, resolver, events, logger, clock = systemClock } = options;
     const machineMemory = memoryTotal(options.machineMemory?.().limits);
     const gpuMemory = options.gpuMemory ?? { budget: () => Number.POSITIVE_INFINITY, estimate: () => 0 };
@@ -62,7 +69,7 @@ class ModelsService implements Models {
     const budget = configuredAllowance(config.models.memory_budget, machineMemory);
     this.#registry = new ModelRegistry({
       ...options,
-      config: withFolder(config, this.blobs.folder),
+      config: withFolders(config, [this.blobs.folder, this.#imported.folder]),
       state,
       inspect,
     });
@@ -172,7 +179,9 @@ class ModelsService implements Models {
     }
     const why = new ServiceError("model_not_found", `The model "${alias}" has been deleted.`);
     await this.#pool.clear(alias, why, "request");
+    const modelfile = this.#registry.defined.written(alias);
     const source = await this.#registry.remove(alias);
+    if (modelfile !== undefined) await this.#imported.release(modelfile);
     await this.#default.refresh();
     this.#options.events.emit({ type: "model-deleted", model: alias });
     return { alias, source };
@@ -189,6 +198,20 @@ class ModelsService implements Models {
       : await this.#pulls.pull(name, onProgress, signal);
     await this.#default.refresh();
     return result;
+  }
+
+  importFrom(request: ImportRequest, signal: AbortSignal): AsyncGenerator<ImportStep, void> {
+    const { config } = this.#options;
+    const { defined } = this.#registry;
+    const tools = {
+      files: this.#imported,
+      cacheDir: config.cache_dir,
+      allowedDirs: config.models.allowed_dirs,
+      findByFirstLine: (line: string) => defined.findByFirstLine(line),
+      freeName: async (wish: string) => await this.#registry.freeName(wish),
+      create: async (alias: string, modelfile: string) => await this.create(alias, modelfile, {}),
+    };
+    return importModels(request, tools, signal);
   }
 
   async discard(name: string, signal: AbortSignal): Promise<number> {

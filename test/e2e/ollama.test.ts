@@ -231,12 +231,19 @@ describe("making, copying, pulling and deleting with the official client", () =>
       from: model,
       system: "You are Mario.",
       parameters: { temperature: 0.1, num_predict: 3, stop: ["END"] },
+      messages: [
+        { role: "user", content: "It is I. ".repeat(40) },
+        { role: "assistant", content: "Mario." },
+      ],
     });
     expect(made.status).toBe("success");
     const shown = await client.show({ model: "mario" });
     expect(shown).toMatchObject({ system: "You are Mario.", details: { parent_model: model } });
     expect(shown.parameters).toMatch(/^stop +"END"$/m);
-    expect((await client.chat({ model: "mario", messages })).eval_count).toBeLessThanOrEqual(3);
+    const answer = await client.chat({ model: "mario", messages });
+    expect(answer.eval_count).toBeLessThanOrEqual(3);
+    // Without its first messages, the prompt would be far shorter.
+    expect(answer.prompt_eval_count).toBeGreaterThan(120);
     const statuses: string[] = [];
     for await (const { status } of await client.create({ model: "luigi", from: "mario", stream: true })) {
       statuses.push(status);

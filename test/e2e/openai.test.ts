@@ -51,6 +51,25 @@ describe("chat completions with the official client", () => {
     expect(streamed.usage?.total_tokens).toBe(whole.usage?.total_tokens);
   });
 
+  test("tell in a stream how much of the prompt has been read, when asked", async () => {
+    const wish = { return_progress: true };
+    const stream = await client.chat.completions.create({
+      model,
+      messages,
+      max_tokens: 1,
+      stream: true,
+      ...wish,
+    });
+    const progress: unknown[] = [];
+    for await (const chunk of stream) {
+      if ("prompt_progress" in chunk) progress.push(chunk.prompt_progress);
+    }
+    const { total, processed } = z
+      .object({ total: z.int().min(1), processed: z.int() })
+      .parse(progress.at(-1));
+    expect(processed).toBe(total);
+  });
+
   test("give several answers at once", async () => {
     // Of the forty likeliest tokens any: a model that knows its answer would give the same one three times.
     const anyOfForty = { temperature: 5, top_p: 1, min_p: 0 };

@@ -51,6 +51,21 @@ describe("llama.cpp's fields", () => {
     expect(content[0]?.text).toMatch(/^(?:yes|no)$/);
   });
 
+  test("vLLM's fields hold, too", async () => {
+    const chosen = await complete({ prompt: "one", max_tokens: 12, guided_choice: ["red", "green"] });
+    expect(chosen.choices[0]?.text).toMatch(/^(?:red|green)$/);
+    const matching = await complete({ prompt: "one", max_tokens: 12, guided_regex: "[a-c]{2}-\\d" });
+    expect(matching.choices[0]?.text).toMatch(/^[a-c]{2}-\d$/);
+    const lark = 'start: "(" start ")" | "x"';
+    const nested = await complete({
+      prompt: "one",
+      max_tokens: 30,
+      structured_outputs: { grammar: lark },
+      logit_bias: {},
+    });
+    expect(nested.choices[0]?.text).toMatch(/^\(*x?\)*$/);
+  });
+
   test("samplers are applied", async () => {
     const body = { prompt: "one two one two one two one two", max_tokens: 24, ...GREEDY };
     const plain = await complete(body);

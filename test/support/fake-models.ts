@@ -2,6 +2,8 @@ import { ServiceError } from "../../src/errors/service-error.ts";
 import type {
   DeletedModel,
   Download,
+  ImportRequest,
+  ImportStep,
   LoadOptions,
   Model,
   ModelLease,
@@ -83,6 +85,8 @@ export class FakeModels implements Models {
   readonly engine: FakeEngine;
   /** Those that are out. */
   leases = 0;
+  readonly imports: ImportRequest[] = [];
+  importSteps: readonly ImportStep[] = [];
   /** How each request wanted its model to be in memory. */
   readonly residencies: (Residency | undefined)[] = [];
 
@@ -148,6 +152,11 @@ export class FakeModels implements Models {
   };
 
   discard: Models["discard"] = async () => 10;
+
+  async *importFrom(request: ImportRequest): AsyncGenerator<ImportStep, void> {
+    this.imports.push(request);
+    yield* this.importSteps;
+  }
 
   fit: Models["fit"] = async ({ fileBytes }) => ({ fits: true, neededBytes: fileBytes, contextSize: 4096 });
 

@@ -7,6 +7,7 @@ import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";
 import { readStdin } from "../read-stdin.ts";
+import { printable } from "../terminal/printable.ts";
 import { writeJson, writeLine } from "../terminal/write.ts";
 
 /** daybreak create <model> -f Modelfile */
@@ -24,6 +25,7 @@ export function createCommand(io: CliIo): Command {
         base_folder: options.file === "-" ? process.cwd() : path.dirname(path.resolve(options.file)),
       });
       if (options.json) return writeJson(io.stdout, answer);
+      for (const note of answer.notes ?? []) await writeLine(io.stderr, `Note: ${printable(note)}`);
       return writeLine(io.stdout, `Created ${answer.alias}.`);
     });
 }

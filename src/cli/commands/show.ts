@@ -85,8 +85,15 @@ export function showCommand(io: CliIo): Command {
         ],
         ["Settings", settingLines(model.settings)],
         ["System", model.system],
+        [
+          "Messages",
+          model.messages
+            ?.map(({ role, content }) => `${role}: ${firstLine(content, "--modelfile")}`)
+            .join("\n"),
+        ],
         ["Template", model.template && firstLine(model.template, "--template")],
         ["License", model.license && firstLine(model.license, "--license")],
+        ["Notes", model.notes?.join("\n")],
       ];
       const known = fields.flatMap(([title, value]) =>
         value === undefined || value === ""

@@ -7,6 +7,7 @@ import { browserRoutes } from "./browser-routes.ts";
 import { defaultModelRoutes } from "./default-model-routes.ts";
 import { eventRoutes } from "./event-routes.ts";
 import { hubRoutes } from "./hub-routes.ts";
+import { importRoutes } from "./import-routes.ts";
 import type { ManagementServices } from "./management-services.ts";
 import { modelFileRoutes } from "./model-file-routes.ts";
 import { modelRoutes } from "./model-routes.ts";
@@ -29,6 +30,7 @@ export const managementDialect = (
     ...activityRoutes(services),
     ...hubRoutes(services),
     ...modelFileRoutes(services),
+    ...importRoutes(services),
     ...modelRoutes(services),
     ...defaultModelRoutes(services),
     ...pageRoutes(services),

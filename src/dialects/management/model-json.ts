@@ -2,6 +2,7 @@ import type { z } from "zod";
 import type { Download, Model } from "../../models/model.ts";
 import { listParameters } from "../../models/modelfile/parameters.ts";
 import { licenseText, parseInstructions } from "../../models/modelfile/parse-instructions.ts";
+import { modelfileNotes } from "../../models/modelfile/unused-directives.ts";
 import type { modelDetailSchema, modelListEntrySchema } from "./model-schemas.ts";
 
 type ListEntry = z.infer<typeof modelListEntrySchema>;
@@ -84,6 +85,8 @@ export function modelDetail(model: Model, modelfile: string): z.infer<typeof mod
   const { gguf } = model;
   const template = model.settings.template ?? gguf.chatTemplate;
   const license = licenseText(parseInstructions(modelfile)) ?? gguf.license;
+  const notes = modelfileNotes(modelfile);
+  const { messages } = model.settings;
   return {
     ...modelListEntry(model),
     architecture: gguf.architecture,
@@ -98,7 +101,9 @@ export function modelDetail(model: Model, modelfile: string): z.infer<typeof mod
     ...(model.settings.system !== undefined && { system: model.settings.system }),
     ...(template !== undefined && { template }),
     settings: settings(model),
+    ...(messages && { messages: [...messages] }),
     ...(license !== undefined && { license }),
+    ...(notes.length > 0 && { notes }),
   };
 }
 

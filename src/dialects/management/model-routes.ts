@@ -1,6 +1,7 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import { nativeNdjson, ndjsonLine } from "../../http/errors/native-error.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
+import { modelfileNotes } from "../../models/modelfile/unused-directives.ts";
 import { PullSteps, type PullStep } from "../../models/pull-steps.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { pathName } from "../../http/input/path-name.ts";
@@ -57,7 +58,8 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
       async handle(context, { body }) {
         const options = body.base_folder == null ? {} : { baseFolder: body.base_folder };
         const model = await models.create(body.alias, body.modelfile, options);
-        return context.json({ status: "created", alias: model.alias });
+        const notes = modelfileNotes(body.modelfile);
+        return context.json({ status: "created", alias: model.alias, ...(notes.length > 0 && { notes }) });
       },
     }),
     defineRoute({

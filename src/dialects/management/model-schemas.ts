@@ -2,7 +2,7 @@ import { z } from "zod";
 import { modelNameSchema } from "../../http/input/known-fields.ts";
 
 /** Longest file path: the limit of operating systems. */
-const MAX_PATH_LENGTH = 4096;
+export const MAX_PATH_LENGTH = 4096;
 
 /** Context of a model that is loaded without saying how much, in tokens: so the specification has it. */
 export const DEFAULT_CONTEXT = 4096;
@@ -27,6 +27,8 @@ const sourceSchema = z
   .describe("Where it came from, which decides what deleting it does.");
 
 const purposeSchema = z.enum(["generate", "embed", "rerank"]);
+
+const notesSchema = z.array(z.string()).describe("What in the Modelfile has no effect here, in sentences.");
 
 const modelFields = {
   alias: z.string().describe("Name of the model."),
@@ -89,7 +91,12 @@ export const modelDetailSchema = z
     settings: z
       .record(z.string(), z.union([z.number(), z.array(z.string())]))
       .describe("PARAMETERs of its Modelfile by name; stop is a list."),
+    messages: z
+      .array(z.object({ role: z.enum(["system", "user", "assistant"]), content: z.string() }))
+      .optional()
+      .describe("What its chats begin with: MESSAGEs of its Modelfile."),
     license: z.string().optional().describe("From its Modelfile, otherwise from the GGUF file."),
+    notes: notesSchema.optional(),
   })
   .meta({ id: "ModelDetail" });
 
@@ -175,7 +182,11 @@ export const createRequestSchema = z.object({
     .nullish()
     .describe("Absolute path of the folder that relative paths in the Modelfile start from."),
 });
-export const createResultSchema = z.object({ status: z.literal("created"), alias: z.string() });
+export const createResultSchema = z.object({
+  status: z.literal("created"),
+  alias: z.string(),
+  notes: notesSchema.optional(),
+});
 
 export const copyRequestSchema = z.object({
   source: modelNameSchema,

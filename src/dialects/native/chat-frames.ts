@@ -3,7 +3,8 @@ import { nativeErrorSchema } from "../../http/errors/native-error.ts";
 import type { InferenceStream } from "../../inference/inference.ts";
 import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
 import { answerTokenSchema, tokenFields } from "./answer-token.ts";
-import { chatFields, promptProgressSchema } from "./native-chat.ts";
+import { promptProgressSchema, toPromptProgress } from "../prompt-progress.ts";
+import { chatFields } from "./native-chat.ts";
 import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./native-answer-fields.ts";
 
 /** Longest chat ID: a UUID has 36 characters. */
@@ -77,8 +78,7 @@ export async function* toFrames(
       case "start":
         break;
       case "prompt-progress": {
-        const { processed, total } = event;
-        if (returnProgress) yield { type: "progress", id: chatId, processed, total };
+        if (returnProgress) yield { type: "progress", id: chatId, ...toPromptProgress(event) };
         break;
       }
       case "text-delta": {

@@ -9,6 +9,7 @@ import { decodeImage } from "../../inference/image-data.ts";
 import type { InferenceRequest, InferenceStream } from "../../inference/inference.ts";
 import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
 import { toCachePrompt } from "../engine-fields.ts";
+import { promptProgressSchema, returnProgressField, toPromptProgress } from "../prompt-progress.ts";
 import { toSampling } from "../sampling-fields.ts";
 import {
   DEFAULT_MAX_TOKENS,
@@ -68,10 +69,7 @@ export const chatFields = {
   messages: list(messageSchema, { least: 1 }).describe("The conversation."),
   ...generationFields,
   ...logprobFields,
-  return_progress: z
-    .boolean()
-    .nullish()
-    .describe("With stream: report how much of the prompt has been processed. Default: false."),
+  return_progress: returnProgressField,
 };
 
 export const chatRequestSchema = z.object({ ...chatFields, stream: streamField }).meta({ id: "ChatRequest" });
@@ -81,11 +79,6 @@ const answerMessageSchema = z.object({
   content: z.string().describe("The text, or a piece of it."),
   thinking: z.string().optional().describe("The model's reasoning."),
   tool_calls: z.array(wireToolCallSchema).optional().describe("Calls of the request's tools."),
-});
-
-export const promptProgressSchema = z.object({
-  processed: z.int().describe("Tokens of the prompt that are in the KV cache by now."),
-  total: z.int().describe("Tokens of the prompt."),
 });
 
 export const chatAnswerSchema = z
@@ -214,10 +207,9 @@ export async function* toChatLines(
       case "start":
         break;
       case "prompt-progress": {
-        const { processed, total } = event;
         const message = { role: "assistant", content: "" } as const;
         if (returnProgress)
-          yield chatLine({ model, message, prompt_progress: { processed, total }, done: false });
+          yield chatLine({ model, message, prompt_progress: toPromptProgress(event), done: false });
         break;
       }
       case "text-delta":

@@ -61,7 +61,10 @@ function generateRoute({ inference }: Services): Route {
     async handle(context, { body }) {
       const stream = await inference.generate(generate.toGenerateRequest(body), context.req.raw.signal);
       tellWarnings(context, stream.warnings);
-      if (body.stream) return streamResponse(context, generate.toGenerateLines(stream), nativeNdjson);
+      if (body.stream) {
+        const lines = generate.toGenerateLines(stream, body.return_progress ?? false);
+        return streamResponse(context, lines, nativeNdjson);
+      }
       return context.json(generate.toGenerateAnswer(stream.model, await collectAnswer(stream.events)));
     },
   });

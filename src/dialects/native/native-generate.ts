@@ -6,6 +6,7 @@ import { decodeImage } from "../../inference/image-data.ts";
 import type { InferenceRequest, InferenceStream } from "../../inference/inference.ts";
 import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
 import { toCachePrompt } from "../engine-fields.ts";
+import { promptProgressSchema, returnProgressField, toPromptProgress } from "../prompt-progress.ts";
 import { toSampling } from "../sampling-fields.ts";
 import { logprobsField, tokenFields } from "./answer-token.ts";
 import {
@@ -30,6 +31,7 @@ export const generateRequestSchema = z
     stream: streamField,
     ...generationFields,
     ...logprobFields,
+    return_progress: returnProgressField,
   })
   .meta({ id: "GenerateRequest" });
 
@@ -55,6 +57,7 @@ export const generateLineSchema = z
       ...pieceFields,
       response: z.string().describe("A piece of the text."),
       ...logprobsField,
+      prompt_progress: promptProgressSchema.optional().describe("If the request asks for it."),
       done: z.literal(false),
     }),
     generateAnswerSchema,
@@ -125,12 +128,21 @@ function generateLine(line: z.output<typeof generateLineSchema>): string {
   return ndjsonLine(line);
 }
 
-/** The lines of a streamed answer: one per piece, then an empty one with the summary. */
-export async function* toGenerateLines({ model, events }: InferenceStream): AsyncGenerator<string> {
+/**
+ * The lines of a streamed answer: one per piece, then an empty one with the summary.
+ * @param returnProgress also a line for each step of the prompt
+ */
+export async function* toGenerateLines(
+  { model, events }: InferenceStream,
+  returnProgress = false,
+): AsyncGenerator<string> {
   for await (const event of wholeToolCalls(events)) {
     switch (event.type) {
       case "start":
+        break;
       case "prompt-progress":
+        if (returnProgress)
+          yield generateLine({ model, response: "", prompt_progress: toPromptProgress(event), done: false });
         break;
       case "text-delta":
         yield generateLine({ model, response: event.text, ...tokenFields(event.logprobs), done: false });

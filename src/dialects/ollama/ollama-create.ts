@@ -3,6 +3,7 @@ import { dictionary, list } from "../../http/input/bounded-lists.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { ignored, modelNameSchema, refused } from "../../http/input/known-fields.ts";
 import type { Blobs } from "../../models/model.ts";
+import { parameterLines } from "../../models/modelfile/parameter-lines.ts";
 import { MAX_MODELFILE_LENGTH, quote } from "../../models/modelfile/parse-instructions.ts";
 import { toModelName } from "./model-name.ts";
 import { ignoredOptions } from "./ollama-options.ts";
@@ -12,6 +13,14 @@ import { modelField, nameField, streamField } from "./ollama-request-fields.ts";
 const modelfileText = z.string().max(MAX_MODELFILE_LENGTH, { abort: true });
 /** Far more than models have. */
 const MAX_LICENSES = 64;
+
+/** A Modelfile can have as many. */
+const MAX_MESSAGES = 256;
+const messageSchema = z.object({
+  role: z.enum(["system", "user", "assistant"]),
+  content: modelfileText.describe("Message text."),
+});
+const directiveText = z.string().max(256);
 
 /** Uploaded files by the names that they have for the client. */
 const digests = dictionary(
@@ -38,7 +47,12 @@ export const createRequestSchema = z
       .nullish()
       .describe("A complete Modelfile, which older clients send instead of the fields above."),
     stream: streamField,
-    messages: refused("a model cannot store messages; put examples in its system prompt"),
+    messages: list(messageSchema, { most: MAX_MESSAGES })
+      .nullish()
+      .describe("MESSAGEs: what chats of the new model begin with."),
+    renderer: directiveText.nullish().describe("RENDERER, which is kept and has no effect here."),
+    parser: directiveText.nullish().describe("PARSER, which is kept and has no effect here."),
+    requires: directiveText.nullish().describe("REQUIRES, which is kept and has no effect here."),
     files: digests
       .nullish()
       .describe(
@@ -61,8 +75,6 @@ const FOREIGN_FORMAT = /\.(?:safetensors|bin|pth?|json|model)$/i;
 
 type CreateRequest = z.output<typeof createRequestSchema>;
 
-type ParameterValue = NonNullable<CreateRequest["parameters"]>[string];
-
 /**
  * Builds a Modelfile from the fields of a request.
  * @param findBlob the path of an uploaded file
@@ -82,9 +94,15 @@ export async function toModelfile(body: CreateRequest, findBlob: Blobs["find"]):
   const lines = [
     ...base,
     ...(await Promise.all(adapters)),
-    ...Object.entries(body.parameters ?? {}).flatMap(([name, value]) => parameterLines(name, value)),
+    ...Object.entries(body.parameters ?? {}).flatMap(([name, value]) =>
+      Object.hasOwn(ignoredOptions, name) ? [] : parameterLines(name, value),
+    ),
     ...textLines("SYSTEM", body.system),
     ...textLines("TEMPLATE", body.template),
+    ...(body.messages ?? []).map(({ role, content }) => `MESSAGE ${role} ${quote(content)}`),
+    ...textLines("RENDERER", body.renderer),
+    ...textLines("PARSER", body.parser),
+    ...textLines("REQUIRES", body.requires),
     ...[body.license ?? []].flat().flatMap((license) => textLines("LICENSE", license)),
   ];
   return `${lines.join("\n")}\n`;
@@ -134,34 +152,6 @@ function invalid(message: string, param: string): ServiceError {
 
 function textLines(directive: string, text: string | null | undefined): string[] {
   return text ? [`${directive} ${quote(text)}`] : [];
-}
-
-function parameterLines(name: string, value: ParameterValue): string[] {
-  if (!/^\w+$/.test(name)) {
-    throw new ServiceError(
-      "invalid_parameter",
-      `parameters: ${JSON.stringify(name)} is not a valid parameter name.`,
-      {
-        param: "parameters",
-      },
-    );
-  }
-  if (value === null || Object.hasOwn(ignoredOptions, name) || meansDefault(name, value)) return [];
-  if (Array.isArray(value)) return value.flatMap((item) => parameterLines(name, item));
-  if (name === "num_gpu") return [`GPU_LAYERS ${scalarText(value)}`];
-  return [`PARAMETER ${name} ${scalarText(value)}`];
-}
-
-/** Quotes strings, so that a value cannot start a new line. */
-function scalarText(value: string | number | boolean): string {
-  return typeof value === "string" ? quote(value) : String(value);
-}
-
-/** Values below the minimum mean the default: no limit, the daemon's layers, a new seed for each request. */
-function meansDefault(name: string, value: NonNullable<ParameterValue>): boolean {
-  const number = typeof value === "boolean" || Array.isArray(value) ? Number.NaN : Number(value);
-  if (name === "num_predict") return number < 1;
-  return (name === "seed" || name === "num_gpu") && number < 0;
 }
 
 /** The lines of a streamed answer, sent together: creating a model has no progress. */

@@ -2,7 +2,11 @@ import { z } from "zod";
 import { ignored } from "../../http/input/known-fields.ts";
 import type { Model } from "../../models/model.ts";
 import { listParameters } from "../../models/modelfile/parameters.ts";
-import { licenseText, parseInstructions } from "../../models/modelfile/parse-instructions.ts";
+import {
+  type Instruction,
+  licenseText,
+  parseInstructions,
+} from "../../models/modelfile/parse-instructions.ts";
 import { details, tagListSchema } from "./model-entry.ts";
 import { modelField, nameField } from "./ollama-request-fields.ts";
 
@@ -28,6 +32,13 @@ export const showAnswerSchema = z
     template: z.string().describe("Chat template in Jinja, or empty."),
     system: z.string().optional(),
     license: z.string().optional(),
+    messages: z
+      .array(z.object({ role: z.string(), content: z.string() }))
+      .optional()
+      .describe("What its chats begin with."),
+    renderer: z.string().optional().describe("RENDERER, which has no effect here."),
+    parser: z.string().optional().describe("PARSER, which has no effect here."),
+    requires: z.string().optional().describe("REQUIRES, a version of Ollama."),
     details: tagListSchema.shape.models.element.shape.details,
     model_info: z.record(z.string(), z.unknown()).describe("From the GGUF header."),
     capabilities: z.array(
@@ -40,7 +51,8 @@ type ShowAnswer = z.output<typeof showAnswerSchema>;
 
 export function toShowAnswer(model: Model, modelfile: string): ShowAnswer {
   const { gguf, settings } = model;
-  const license = licenseText(parseInstructions(modelfile));
+  const instructions = parseInstructions(modelfile);
+  const license = licenseText(instructions);
   return {
     modelfile,
     parameters: listParameters(settings)
@@ -53,11 +65,22 @@ export function toShowAnswer(model: Model, modelfile: string): ShowAnswer {
     template: settings.template ?? gguf.chatTemplate ?? "",
     ...(settings.system !== undefined && { system: settings.system }),
     ...(license !== undefined && { license }),
+    ...(settings.messages && { messages: [...settings.messages] }),
+    ...ofOllama(instructions),
     details: details(model),
     model_info: modelInfo(model),
     capabilities: capabilities(model),
     modified_at: new Date(model.modifiedAt).toISOString(),
   };
+}
+
+/** What only Ollama has a use for. */
+function ofOllama(
+  instructions: readonly Instruction[],
+): Pick<ShowAnswer, "renderer" | "parser" | "requires"> {
+  const texts = new Map(instructions.map(({ directive, text }) => [directive, text]));
+  const [renderer, parser, requires] = [texts.get("RENDERER"), texts.get("PARSER"), texts.get("REQUIRES")];
+  return { ...(renderer && { renderer }), ...(parser && { parser }), ...(requires && { requires }) };
 }
 
 function modelInfo({ alias, gguf }: Model): Record<string, string | number> {

@@ -2,8 +2,10 @@ import { z } from "zod";
 import { modelName } from "../../http/input/known-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { ModelServices } from "../services.ts";
+import { tellWarnings } from "../../http/middleware/answer-warnings.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import type { Models } from "../../models/model.ts";
+import { modelfileNotes } from "../../models/modelfile/unused-directives.ts";
 import { PullSteps } from "../../models/pull-steps.ts";
 import { blobRoutes } from "./blob-routes.ts";
 import { CREATE_STATUSES, createRequestSchema, toModelfile } from "./ollama-create.ts";
@@ -46,6 +48,7 @@ export function storeRoutes({ models }: ModelServices): readonly Route[] {
       async handle(context, { body }) {
         const modelfile = await toModelfile(body, (digest) => models.blobs.find(digest));
         await models.create(toModelName(requestedName(body)), modelfile, {});
+        tellWarnings(context, modelfileNotes(modelfile));
         if (body.stream === false) return context.json(SUCCESS);
         return streamResponse(context, statusLines(CREATE_STATUSES), ollamaLines);
       },

@@ -9,10 +9,13 @@ import {
 import { sseData } from "../../http/streaming/sse-frame.ts";
 import { limitField, limitFields } from "../../inference/answer-limit.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
+import { toPromptProgress } from "../prompt-progress.ts";
 import type { AnswerEvent } from "./custom-tools/decode-custom-calls.ts";
 import { functionCallSchema } from "./legacy-functions.ts";
 import {
   type AnswerHead,
+  progressFields,
+  type StreamOptions,
   toCallId,
   tokenLogprobsSchema,
   toTokenLogprobs,
@@ -112,6 +115,7 @@ export const chatCompletionChunkSchema = z
       }),
     ),
     usage: usageSchema.nullable().optional().describe("With include_usage: null except in the last chunk."),
+    ...progressFields,
   })
   .meta({ id: "ChatCompletionChunk" });
 type Chunk = z.output<typeof chatCompletionChunkSchema>;
@@ -170,16 +174,21 @@ function toReason(reason: FinishReason, { legacyCalls }: ChatAnswerStyle): z.out
 export async function* toChatChunks(
   answer: AnswerHead,
   events: AsyncIterable<AnswerEvent>,
-  { includeUsage, ...style }: ChatAnswerStyle & { readonly includeUsage: boolean },
+  { includeUsage, returnProgress, ...style }: ChatAnswerStyle & StreamOptions,
 ): AsyncGenerator<string, void, undefined> {
-  const frame = (choices: ChunkChoice[], usage: Chunk["usage"]): string => {
+  const frame = (choices: ChunkChoice[], usage: Chunk["usage"], more: Partial<Chunk> = {}): string => {
     const { id, created, model } = answer;
-    const chunk: Chunk = { id, object: "chat.completion.chunk", created, model, choices };
+    const chunk: Chunk = { id, object: "chat.completion.chunk", created, model, choices, ...more };
     return sseData(includeUsage ? { ...chunk, usage } : chunk);
   };
   const usages: Usage[] = [];
   for await (const event of events) {
     const choice = event.choice ?? 0;
+    if (event.type === "prompt-progress") {
+      const progress = { prompt_progress: toPromptProgress(event) };
+      if (returnProgress) yield frame([{ index: choice, delta: {}, finish_reason: null }], null, progress);
+      continue;
+    }
     const more = toChunkChoice(choice, event, style);
     if (more) yield frame([more], null);
     if (event.type === "done") usages[choice] = event.usage;

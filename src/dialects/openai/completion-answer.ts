@@ -3,9 +3,16 @@ import { finishReasonSchema, type TokenLogprob, type Usage } from "../../engine/
 import { sseData } from "../../http/streaming/sse-frame.ts";
 import { limitField, limitFields } from "../../inference/answer-limit.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
+import { toPromptProgress } from "../prompt-progress.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
 import type { PromptToken } from "../../inference/score-prompt.ts";
-import { type AnswerHead, toUsage, usageSchema } from "./openai-answer-fields.ts";
+import {
+  type AnswerHead,
+  progressFields,
+  type StreamOptions,
+  toUsage,
+  usageSchema,
+} from "./openai-answer-fields.ts";
 import { STREAM_END } from "./openai-error.ts";
 
 const logprobsSchema = z
@@ -48,6 +55,7 @@ export const completionChunkSchema = z
       z.object({ ...choiceFields, finish_reason: finishReasonSchema.nullable(), limited_by: limitField }),
     ),
     usage: usageSchema.nullable().optional().describe("With include_usage: null except in the last chunk."),
+    ...progressFields,
   })
   .meta({ id: "CompletionChunk" });
 type Chunk = z.output<typeof completionChunkSchema>;
@@ -131,11 +139,11 @@ function tokenText(bytes: Uint8Array): string {
 export async function* toCompletionChunks(
   context: CompletionContext,
   events: AsyncIterable<ChoiceEvent>,
-  includeUsage: boolean,
+  { includeUsage, returnProgress }: StreamOptions,
 ): AsyncGenerator<string, void, undefined> {
-  const frame = (choices: Chunk["choices"], usage: Chunk["usage"]): string => {
+  const frame = (choices: Chunk["choices"], usage: Chunk["usage"], more: Partial<Chunk> = {}): string => {
     const { id, created, model } = context.head;
-    const chunk: Chunk = { id, object: "text_completion", created, model, choices };
+    const chunk: Chunk = { id, object: "text_completion", created, model, choices, ...more };
     return sseData(includeUsage ? { ...chunk, usage } : chunk);
   };
   const usages: Usage[] = [];
@@ -148,6 +156,10 @@ export async function* toCompletionChunks(
       const { text, logprobs } = prompt;
       offsets[index] = text.length;
       if (text !== "") yield frame([{ index, text, logprobs, finish_reason: null }], null);
+    } else if (event.type === "prompt-progress") {
+      const progress = { prompt_progress: toPromptProgress(event) };
+      if (returnProgress)
+        yield frame([{ index, text: "", logprobs: null, finish_reason: null }], null, progress);
     } else if (event.type === "text-delta") {
       const logprobs = toLogprobs(event.logprobs ?? [], offsets[index] ?? 0);
       offsets[index] = (offsets[index] ?? 0) + event.text.length;

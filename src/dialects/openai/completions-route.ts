@@ -23,6 +23,7 @@ import {
   toCompletionRequests,
 } from "./completion-request.ts";
 import { answerHead } from "./openai-answer-fields.ts";
+import { toStreamOptions } from "./openai-request-fields.ts";
 import { openaiEvents } from "./openai-error.ts";
 
 /** POST /v1/completions. */
@@ -59,8 +60,8 @@ export function completionsRoute({ inference, config }: Services): Route {
         logprobs: requestedAlternatives(body) !== undefined,
       };
       if (body.stream) {
-        const includeUsage = body.stream_options?.include_usage ?? false;
-        return streamResponse(context, toCompletionChunks(completion, events, includeUsage), openaiEvents);
+        const chunks = toCompletionChunks(completion, events, toStreamOptions(body));
+        return streamResponse(context, chunks, openaiEvents);
       }
       const count = requests.length || prompts.length * completion.choices;
       return context.json(toCompletion(completion, await collectChoices(events, count)));

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { promptProgressSchema } from "../prompt-progress.ts";
 import type { TokenLogprob, Usage } from "../../engine/protocol/generation.ts";
 
 /** Fields that every chunk of an answer repeats. */
@@ -8,6 +9,17 @@ export interface AnswerHead {
   readonly created: number;
   readonly model: string;
 }
+
+/** What a stream has besides the answer. */
+export interface StreamOptions {
+  readonly includeUsage: boolean;
+  readonly returnProgress: boolean;
+}
+
+/** A chunk's progress of the prompt. */
+export const progressFields = {
+  prompt_progress: promptProgressSchema.optional().describe("If the request asks for it."),
+};
 
 /** @param prefix "chatcmpl", "cmpl" or "rerank" */
 export function answerHead(prefix: string, model: string): AnswerHead {

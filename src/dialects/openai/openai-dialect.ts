@@ -20,6 +20,7 @@ import { usesFunctions } from "./legacy-functions.ts";
 import { completionsRoute } from "./completions-route.ts";
 import * as embeddings from "./embeddings.ts";
 import { openaiModelListSchema, openaiModelSchema, toModel, toModelList } from "./model-list.ts";
+import { toStreamOptions } from "./openai-request-fields.ts";
 import { openaiErrorSchema, openaiEvents, renderOpenaiError } from "./openai-error.ts";
 import { rerankRequestSchema, rerankSchema, toRerank, toRerankRequest } from "./rerank.ts";
 import { transcriptionsRoute } from "./transcriptions.ts";
@@ -74,8 +75,7 @@ function chatRoute({ inference, config }: Services): Route {
       const decoded = customTools.size > 0 ? decodeCustomCalls(events, customTools) : events;
       const style = { legacyCalls: usesFunctions(body), customTools };
       if (body.stream) {
-        const includeUsage = body.stream_options?.include_usage ?? false;
-        const chunks = toChatChunks(head, decoded, { ...style, includeUsage });
+        const chunks = toChatChunks(head, decoded, { ...style, ...toStreamOptions(body) });
         return streamResponse(context, chunks, openaiEvents);
       }
       return context.json(toChatCompletion(head, await collectChoices(decoded, requests.length), style));

@@ -6,6 +6,8 @@ import { repetitionGuardField } from "../../http/input/repetition-guard-field.ts
 import { ignored, modelName } from "../../http/input/known-fields.ts";
 import { engineFields } from "../engine-fields.ts";
 import { foreignFields } from "../foreign-fields.ts";
+import { returnProgressField } from "../prompt-progress.ts";
+import type { StreamOptions } from "./openai-answer-fields.ts";
 import { samplingFields } from "../sampling-fields.ts";
 
 /** The API's own limit for one prompt. */
@@ -32,6 +34,7 @@ export const commonFields = {
     .object({ include_usage: z.boolean().nullish() })
     .nullish()
     .describe("include_usage: send the token counts at the end of the stream."),
+  return_progress: returnProgressField,
   repetition_guard: repetitionGuardField,
   user: ignored(),
 };
@@ -45,6 +48,13 @@ export function toMaxTokens(limit: z.output<typeof tokenLimit>): number | undefi
 
 const commonSchema = z.object(commonFields);
 type CommonFields = z.output<typeof commonSchema>;
+
+export function toStreamOptions(body: CommonFields): StreamOptions {
+  return {
+    includeUsage: body.stream_options?.include_usage ?? false,
+    returnProgress: body.return_progress ?? false,
+  };
+}
 
 export function toStop(stop: CommonFields["stop"]): readonly string[] | undefined {
   if (stop == null) return undefined;

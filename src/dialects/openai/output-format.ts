@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { jsonSchemaSchema, type OutputFormat } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { constraintFields, toConstraint } from "../constraint-fields.ts";
+import { regexGrammar } from "../../schema/text-grammar.ts";
+import { constraintFields, grammarOf, toConstraint } from "../constraint-fields.ts";
 
 const schemaField = jsonSchemaSchema
   .nullish()
@@ -27,6 +28,10 @@ const responseFormatSchema = z.discriminatedUnion("type", [
     schema: schemaField,
   }),
   z.object({ type: z.literal("grammar"), grammar: grammarText.describe("A grammar in llama.cpp's GBNF.") }),
+  z.object({
+    type: z.literal("regex"),
+    pattern: grammarText.describe("A regular expression that the whole answer must match."),
+  }),
 ]);
 
 /** The format of an answer, in the API's own field and in those of other servers. */
@@ -34,7 +39,7 @@ export const formatFields = {
   response_format: responseFormatSchema
     .nullish()
     .describe(
-      "Format the answer must have: text, json_object, json_schema, or grammar with a grammar in llama.cpp's GBNF.",
+      "Format the answer must have: text, json_object, json_schema, grammar with a grammar in llama.cpp's GBNF, or regex with a pattern.",
     ),
   ...constraintFields,
 };
@@ -44,11 +49,14 @@ type FormatFields = z.output<typeof formatSchema>;
 
 /** @throws ServiceError invalid_parameter when a request has several formats, or one without its schema */
 export function toOutputFormat(body: FormatFields): OutputFormat {
-  return toConstraint(body, { param: "response_format", format: fromResponseFormat(body.response_format) });
+  const { response_format: own } = body;
+  const [matching] =
+    own?.type === "regex" ? grammarOf("response_format.pattern", own.pattern, regexGrammar) : [];
+  return toConstraint(body, matching ?? { param: "response_format", format: fromResponseFormat(own) });
 }
 
 function fromResponseFormat(format: FormatFields["response_format"]): OutputFormat {
-  if (!format || format.type === "text") return { type: "text" };
+  if (!format || format.type === "text" || format.type === "regex") return { type: "text" };
   if (format.type === "grammar") return { type: "grammar", grammar: format.grammar };
   if (format.type === "json_schema" && !format.json_schema && !format.schema) {
     throw new ServiceError("invalid_parameter", "response_format.json_schema: is required.", {

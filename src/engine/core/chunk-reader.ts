@@ -32,9 +32,15 @@ export class ChunkReader {
     const stopSequence = chunk["__verbose"]?.stopping_word;
     if (stopSequence) this.#stopSequence = stopSequence;
     if (chunk.prompt_progress) {
-      const { processed, total, cache } = chunk.prompt_progress;
+      const { processed, total, cache, time_ms: elapsedMs } = chunk.prompt_progress;
       this.#promptTokens = total;
-      yield { type: "prompt-progress", processed, total, ...(cache !== undefined && { cached: cache }) };
+      yield {
+        type: "prompt-progress",
+        processed,
+        total,
+        ...(cache !== undefined && { cached: cache }),
+        ...(elapsedMs !== undefined && { elapsedMs }),
+      };
       return;
     }
     const choice = chunk.choices?.[0];

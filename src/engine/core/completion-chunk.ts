@@ -55,7 +55,12 @@ const completionChunkSchema = z.object({
     })
     .optional(),
   prompt_progress: z
-    .object({ processed: z.int().min(0), total: z.int().min(0), cache: z.int().min(0).optional() })
+    .object({
+      processed: z.int().min(0),
+      total: z.int().min(0),
+      cache: z.int().min(0).optional(),
+      time_ms: z.number().min(0).optional(),
+    })
     .optional(),
   /** Only in verbose answers. */
   __verbose: z.object({ stopping_word: z.string().optional(), prompt: z.string().optional() }).optional(),

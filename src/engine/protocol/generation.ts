@@ -182,6 +182,8 @@ export const generationEventSchema = z.discriminatedUnion("type", [
     total: z.int().min(0),
     /** Of these, the tokens that were found in the KV cache. */
     cached: z.int().min(0).optional(),
+    /** Since the engine began with the prompt. */
+    elapsedMs: z.number().min(0).optional(),
   }),
   z.object({
     type: z.literal("text-delta"),

@@ -114,12 +114,12 @@ function hexOf(digest: string): string {
   );
 }
 
-/** Uploaded files may be used, wherever else models may come from. */
-export function withFolder<Settings extends Pick<Config, "models">>(
+/** The daemon's own folders may be used, wherever else models may come from. */
+export function withFolders<Settings extends Pick<Config, "models">>(
   config: Settings,
-  folder: string,
+  folders: readonly string[],
 ): Settings {
   const { allowed_dirs: allowed } = config.models;
   if (allowed.length === 0) return config;
-  return { ...config, models: { ...config.models, allowed_dirs: [...allowed, folder] } };
+  return { ...config, models: { ...config.models, allowed_dirs: [...allowed, ...folders] } };
 }

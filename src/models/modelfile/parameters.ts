@@ -37,19 +37,29 @@ export type MutableParameters = {
   repetitionGuard?: boolean;
 };
 
-const PARAMETER_NAMES: readonly string[] = [
+const PARAMETER_NAMES: ReadonlySet<string> = new Set([
   ...SAMPLING.keys(),
   "num_ctx",
   "num_predict",
   "repetition_guard",
   "stop",
-];
+]);
 
 /** The parameter that may be given more than once. */
 export const REPEATABLE_PARAMETER = "stop";
 
+/** Whether a parameter is known here. */
+export function isKnownParameter(name: string): boolean {
+  return PARAMETER_NAMES.has(name);
+}
+
+/** Whether a number says that nothing is set: no limit, or a new seed for each request. */
+function meansDefault(name: string, number: number): boolean {
+  return (name === "num_predict" && number < 1) || (name === "seed" && number < 0);
+}
+
 /**
- * Sets one parameter.
+ * Sets one parameter that is known here.
  * @returns what is wrong with it, without a final period
  */
 export function setParameter(settings: MutableParameters, name: string, value: string): string | undefined {
@@ -67,11 +77,9 @@ export function setParameter(settings: MutableParameters, name: string, value: s
     return undefined;
   }
   const field = SAMPLING.get(name);
-  if (!field && name !== "num_ctx" && name !== "num_predict") {
-    return `unknown parameter ${JSON.stringify(name)}. The parameters are ${PARAMETER_NAMES.join(", ")}`;
-  }
   const number = readNumber(value);
   if (number === undefined) return `${JSON.stringify(value)} is not a number; comments need their own line`;
+  if (meansDefault(name, number)) return undefined;
   const schema = field ? samplingSchema.shape[field] : name === "num_ctx" ? contextSchema : maxTokensSchema;
   const result = schema.safeParse(number, IN_WORDS);
   if (!result.success) {

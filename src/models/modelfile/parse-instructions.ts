@@ -22,8 +22,12 @@ const DIRECTIVES = {
   TOOLFORMAT: "key",
   CAPABILITY: "key",
   AUTHOR: "text",
+  MESSAGE: "key",
+  RENDERER: "text",
+  PARSER: "text",
+  REQUIRES: "text",
 } as const;
-type Directive = keyof typeof DIRECTIVES;
+export type Directive = keyof typeof DIRECTIVES;
 
 /** One directive with what it says. */
 export interface Instruction {
@@ -41,7 +45,8 @@ export const MAX_MODELFILE_LENGTH = 1024 * 1024;
 
 /**
  * Parses a Modelfile. Each line is a comment (`#`), empty, or a directive, in any case, with its value: plain
- * text to the end of the line, text in double quotes with escapes, or text of many lines between `"""`.
+ * text to the end of the line, text in double quotes with escapes, or text of many lines between `"""`, or between `"`
+ * where it has none, as Ollama prints it.
  * @throws ServiceError invalid_modelfile
  */
 export function parseInstructions(modelfile: string): Instruction[] {
@@ -60,6 +65,12 @@ export function parseInstructions(modelfile: string): Instruction[] {
     if (content === "" || content.startsWith("#")) continue;
     const line = at + 1;
     const { directive, key, rest } = splitLine(content, line);
+    const quoted = DIRECTIVES[directive] === "path" ? undefined : readQuotedLines(lines, at, rest);
+    if (quoted) {
+      instructions.push({ line, directive, key, text: quoted.text });
+      at = quoted.endsAt;
+      continue;
+    }
     if (!rest.startsWith(HEREDOC)) {
       const text = DIRECTIVES[directive] === "path" ? rest : readText(rest, line);
       instructions.push({ line, directive, key, text });
@@ -111,6 +122,21 @@ function readText(raw: string, line: number): string {
     line,
     'the value begins with a quote and does not end with its match; text of several lines stands between """.',
   );
+}
+
+/** A text of several lines between single double quotes, literal and without quotes inside; undefined for any other. */
+function readQuotedLines(
+  lines: readonly string[],
+  at: number,
+  rest: string,
+): { text: string; endsAt: number } | undefined {
+  if (!rest.startsWith('"') || rest.includes('"', 1)) return undefined;
+  const endsAt = lines.findIndex((line, index) => index > at && line.includes('"'));
+  const last = lines[endsAt]?.trimEnd();
+  if (last === undefined || last.indexOf('"') !== last.length - 1) return undefined;
+  // The text is taken from the untrimmed lines: spaces at the end of the first belong to it.
+  const first = lines[at]!.slice(lines[at]!.indexOf('"') + 1);
+  return { text: [first, ...lines.slice(at + 1, endsAt), last.slice(0, -1)].join("\n"), endsAt };
 }
 
 /** Reads from after the opening quotes to the closing ones, in this or a later line. */

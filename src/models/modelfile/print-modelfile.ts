@@ -2,10 +2,11 @@ import type { ModelSettings } from "../model.ts";
 import type { ModelDefinition } from "./read-modelfile.ts";
 import { listParameters } from "./parameters.ts";
 import { quote } from "./parse-instructions.ts";
+import type { UnusedDirective } from "./unused-directives.ts";
 
 /** Prints a Modelfile that parses back to the same definition, with absolute paths. */
 export function printModelfile(definition: ModelDefinition): string {
-  const { from, settings, adapters, projector, digest, license, author } = definition;
+  const { from, settings, adapters, projector, digest, license, author, unused } = definition;
   const lines = [
     `FROM ${from}`,
     ...line("DIGEST", digest && `sha256:${digest}`),
@@ -21,6 +22,8 @@ export function printModelfile(definition: ModelDefinition): string {
     ...printThinking(settings.thinking),
     ...printToolFormat(settings.toolFormat),
     ...Object.entries(settings.capabilities).map(([name, flag]) => `CAPABILITY ${name} ${flag}`),
+    ...(settings.messages ?? []).map(({ role, content }) => `MESSAGE ${role} ${quote(content)}`),
+    ...unused.map(printUnused),
     ...text("AUTHOR", author),
     ...text("LICENSE", license),
   ];
@@ -33,6 +36,11 @@ function line(directive: string, value: string | number | undefined): string[] {
 
 function text(directive: string, value: string | undefined): string[] {
   return value === undefined ? [] : [`${directive} ${quote(value)}`];
+}
+
+function printUnused({ directive, key, text: value }: UnusedDirective): string {
+  const name = key === "" ? directive : `${directive} ${key}`;
+  return `${name} ${/^[\w.+-]+$/.test(value) ? value : quote(value)}`;
 }
 
 function printThinking(thinking: ModelSettings["thinking"]): string[] {

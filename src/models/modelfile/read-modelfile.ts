@@ -14,6 +14,7 @@ import {
 } from "./parse-instructions.ts";
 import { REPEATABLE_PARAMETER, readNumber } from "./parameters.ts";
 import { readSettings } from "./read-settings.ts";
+import { isUnused, type UnusedDirective, unusedDirectives } from "./unused-directives.ts";
 
 /** The content of a Modelfile, checked and translated; all paths are absolute. */
 export interface ModelDefinition {
@@ -26,6 +27,8 @@ export interface ModelDefinition {
   readonly digest: string | undefined;
   readonly license: string | undefined;
   readonly author: string | undefined;
+  /** What is kept and has no effect here. */
+  readonly unused: readonly UnusedDirective[];
 }
 
 /** Adapters cost time in every matrix multiplication; nobody stacks more. */
@@ -66,12 +69,15 @@ export function readModelfile(text: string, baseFolder: string | undefined): Mod
     digest: digest && readDigest(digest),
     license: licenseText(instructions),
     author: one("AUTHOR")?.text,
+    unused: unusedDirectives(instructions),
   };
 }
 
 function checkRepeats(instructions: readonly Instruction[]): void {
   const first = new Map<string, number>();
-  for (const { line, directive, key } of instructions) {
+  for (const instruction of instructions) {
+    const { line, directive, key } = instruction;
+    if (directive === "MESSAGE" || isUnused(instruction)) continue;
     const name = key === "" ? directive : `${directive} ${key}`;
     const earlier = first.get(name);
     if (earlier !== undefined && !REPEATABLE.has(name)) {

@@ -1,11 +1,15 @@
 import type { Capabilities, ModelSettings } from "../model.ts";
 import { type Instruction, modelfileError, readBoolean } from "./parse-instructions.ts";
-import { type MutableParameters, readNumber, setParameter } from "./parameters.ts";
+import { isKnownParameter, type MutableParameters, readNumber, setParameter } from "./parameters.ts";
 import { chatTemplate } from "./template/chat-template.ts";
 import { readThinking, readToolFormat } from "./text-marks.ts";
 
 /** The deepest models have a few hundred layers. */
 const MAX_GPU_LAYERS = 100_000;
+
+/** Each of them is read again in every chat; examples are a few turns. */
+const MAX_MESSAGES = 256;
+const MESSAGE_ROLES = ["system", "user", "assistant"] as const;
 
 const CAPABILITIES: readonly (keyof Capabilities)[] = ["json", "tools", "thinking", "vision", "audio"];
 
@@ -24,6 +28,7 @@ export function readSettings(instructions: readonly Instruction[]): ModelSetting
     maxTokens: undefined,
   };
   for (const { line, key, text } of all("PARAMETER")) {
+    if (!isKnownParameter(key)) continue;
     const problem = setParameter(parameters, key, text);
     if (problem !== undefined) throw modelfileError(line, `PARAMETER ${key}: ${problem}.`);
   }
@@ -43,7 +48,19 @@ export function readSettings(instructions: readonly Instruction[]): ModelSetting
     thinking: readThinking(all("THINKING")),
     toolFormat: readToolFormat(all("TOOLFORMAT")),
     capabilities: readCapabilities(all("CAPABILITY")),
+    ...firstMessages(all("MESSAGE")),
   };
+}
+
+function firstMessages(instructions: readonly Instruction[]): Pick<ModelSettings, "messages"> {
+  const messages = instructions.map(({ line, key, text }) => {
+    const role = MESSAGE_ROLES.find((candidate) => candidate === key);
+    if (!role) throw modelfileError(line, `MESSAGE needs a role, one of ${MESSAGE_ROLES.join(", ")}.`);
+    return { role, content: text };
+  });
+  const surplus = instructions[MAX_MESSAGES];
+  if (surplus) throw modelfileError(surplus.line, `there are more than ${MAX_MESSAGES} messages.`);
+  return messages.length > 0 ? { messages } : {};
 }
 
 function readGpuLayers({ line, text }: Instruction): number {

@@ -73,6 +73,16 @@ export class DefinedModels {
     return await this.#make({ alias, modelfile: this.print(source) }, false, check);
   }
 
+  /** The Modelfile of a created model as it was written. */
+  written(alias: string): string | undefined {
+    return this.#saved(alias)?.modelfile;
+  }
+
+  /** The created model whose Modelfile begins with this line. */
+  findByFirstLine(line: string): { readonly alias: string; readonly modelfile: string } | undefined {
+    return this.#options.state.current.definitions.find(({ modelfile }) => modelfile.startsWith(`${line}\n`));
+  }
+
   /** A Modelfile that recreates this model. */
   print(record: ModelRecord): string {
     return printModelfile(this.#definition(record.alias) ?? plainDefinition(record));
@@ -163,5 +173,6 @@ function plainDefinition({ alias, source, files, projector }: ModelRecord): Mode
     digest: undefined,
     license: undefined,
     author: undefined,
+    unused: [],
   };
 }

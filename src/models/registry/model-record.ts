@@ -146,5 +146,6 @@ function mergeSettings(base: ModelSettings, own: ModelSettings): ModelSettings {
     thinking: own.thinking ?? base.thinking,
     toolFormat: own.toolFormat ?? base.toolFormat,
     capabilities: { ...base.capabilities, ...own.capabilities },
+    messages: own.messages ?? base.messages,
   };
 }

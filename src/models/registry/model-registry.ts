@@ -123,15 +123,16 @@ export class ModelRegistry {
     const known = await this.#findByPath(path);
     if (known) return known;
     for (;;) {
-      const record = await this.files.inspect(await this.#freeName(path), path, undefined);
+      const record = await this.files.inspect(await this.freeName(fileStem(path)), path, undefined);
       if (await this.files.claim(record)) return record;
     }
   }
 
-  async #freeName(file: string): Promise<string> {
-    const stem = this.#plainStem(file);
+  /** A name that no model has: the wish, converted to a valid name, with a number if necessary. */
+  async freeName(wish: string): Promise<string> {
+    const plain = this.#plainName(wish);
     for (let number = 1; ; number++) {
-      const name = number === 1 ? stem : `${stem}-${number}`;
+      const name = number === 1 ? plain : `${plain}-${number}`;
       if (!(await this.isTaken(name))) return name;
     }
   }
@@ -141,14 +142,12 @@ export class ModelRegistry {
     return this.defined.has(name) || this.files.has(name) || (await this.find(name)) !== undefined;
   }
 
-  /** The file's stem, converted to a valid name. */
-  #plainStem(file: string): string {
-    const stem = fileStem(file);
-    const plain = stem
+  #plainName(wish: string): string {
+    const plain = wish
       .replaceAll(/[^A-Za-z0-9]+/g, "-")
       .slice(0, LONGEST_STEM)
       .replaceAll(/^-|-$/g, "");
-    for (const name of [stem, plain]) {
+    for (const name of [wish, plain]) {
       try {
         return this.newName(name);
       } catch {

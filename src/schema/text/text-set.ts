@@ -37,6 +37,11 @@ export class TextSet {
     return new TextSet(make, make.literal(text));
   }
 
+  static oneOf(texts: readonly string[], budget: WorkBudget): TextSet {
+    const make = makerOf(budget);
+    return new TextSet(make, make.either(texts.map((text) => make.literal(text))));
+  }
+
   /**
    * The texts in which a pattern of ECMA-262 is found.
    * @throws NotRegularError when no automaton can decide that

@@ -37,4 +37,15 @@ export const SAMPLING_SAMPLES = {
 /** The same of what else llama.cpp's server takes. */
 export const ENGINE_SAMPLES = { cache_prompt: false };
 
-export const CONSTRAINT_SAMPLES = { json_schema: { type: "number" }, grammar: "root ::= [a]" };
+/** Formats that become a schema. */
+export const SCHEMA_SAMPLES = { json_schema: { type: "number" }, guided_json: '{"type":"number"}' };
+
+/** Formats that may also become a grammar, which is refused beside tools. */
+export const GRAMMAR_SAMPLES = {
+  grammar: "root ::= [a]",
+  regex: "a+",
+  guided_regex: "a+",
+  guided_choice: ["a", "b"],
+  guided_grammar: 'start: "a"',
+  structured_outputs: { choice: ["a"] },
+};

@@ -55,6 +55,7 @@ async function throughChat(answer: string): Promise<Outcome> {
     await collect(
       toChatChunks(head, eventsOf(answer), {
         includeUsage: false,
+        returnProgress: false,
         legacyCalls: false,
         customTools: new Set(),
       }),

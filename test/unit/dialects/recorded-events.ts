@@ -25,7 +25,7 @@ export const THINKING_AND_TOOLS: readonly GenerationEvent[] = [
 
 export const PLAIN_TEXT: readonly GenerationEvent[] = [
   { type: "start" },
-  { type: "prompt-progress", processed: 5, total: 5 },
+  { type: "prompt-progress", processed: 5, total: 5, cached: 2, elapsedMs: 7.4 },
   { type: "text-delta", text: "Hello" },
   { type: "text-delta", text: " world" },
   {
@@ -35,6 +35,9 @@ export const PLAIN_TEXT: readonly GenerationEvent[] = [
     timings: { promptMs: 10, completionMs: 20 },
   },
 ];
+
+/** The progress of {@link PLAIN_TEXT}'s prompt, as every API writes it. */
+export const PROGRESS = { total: 5, cache: 2, processed: 5, time_ms: 7 };
 
 const logprob = (token: string): TokenLogprob => ({
   id: token.length,

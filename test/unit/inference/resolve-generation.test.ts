@@ -80,6 +80,52 @@ function instruct(system?: string) {
   return resolve({ input }, model({ system: "Be kind." })).request.input;
 }
 
+const text = (role: "system" | "user" | "assistant", content: string): ChatMessage => ({
+  role,
+  content: [{ type: "text", text: content }],
+});
+
+describe("the model's first messages", () => {
+  const first = [
+    { role: "user", content: "Is Oslo in Norway?" },
+    { role: "assistant", content: "Yes." },
+  ] as const;
+  const FIRST = first.map(({ role, content }) => text(role, content));
+
+  test("stand behind the system prompt, the model's or the request's", () => {
+    const of = model({ system: "Be kind.", messages: first });
+    expect(resolve({}, of).request.input).toMatchObject({
+      messages: [text("system", "Be kind."), ...FIRST, USER],
+    });
+    const input = chat({ messages: [text("system", "Be brief."), USER] });
+    expect(resolve({ input }, of).request.input).toMatchObject({
+      messages: [text("system", "Be brief."), ...FIRST, USER],
+    });
+  });
+
+  test("make one system message with the system prompt where they begin with one", () => {
+    const of = model({ system: "Be kind.", messages: [{ role: "system", content: "Be brief." }, ...first] });
+    const joined = {
+      role: "system",
+      content: [
+        { type: "text", text: "Be kind." },
+        { type: "text", text: "Be brief." },
+      ],
+    };
+    expect(resolve({}, of).request.input).toMatchObject({ messages: [joined, ...FIRST, USER] });
+    const input = { kind: "instruct" as const, prompt: "hi", images: [] };
+    expect(resolve({ input }, of).request.input).toMatchObject({ messages: [joined, ...FIRST, USER] });
+  });
+
+  test("are left out of a prompt that is text alone", () => {
+    const input = { kind: "instruct" as const, prompt: "hi", images: [] };
+    const { request: plain } = resolveGeneration(request({ input }), model({ messages: first }), {
+      hasChatTemplate: false,
+    });
+    expect(plain.input).toEqual({ kind: "prompt", prompt: "hi" });
+  });
+});
+
 describe("system prompt", () => {
   const SYSTEM: ChatMessage = { role: "system", content: [{ type: "text", text: "Be kind." }] };
 

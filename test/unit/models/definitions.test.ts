@@ -60,6 +60,18 @@ describe("a model made from a Modelfile", () => {
     expect(model.capabilities.tools).toBe(true);
   });
 
+  it("begins its chats with messages of its own, or with those of its base", async () => {
+    const { models } = await startModels();
+    await models.create("first", `FROM ${MINI}\nMESSAGE user Hi.\nMESSAGE assistant Ho.`, {});
+    const hiHo = [
+      { role: "user", content: "Hi." },
+      { role: "assistant", content: "Ho." },
+    ];
+    expect((await models.create("second", "FROM first", {})).settings.messages).toEqual(hiHo);
+    const third = await models.create("third", "FROM first\nMESSAGE system Be brief.", {});
+    expect(third.settings.messages).toEqual([{ role: "system", content: "Be brief." }]);
+  });
+
   it("cannot be made from itself, directly or around a corner", async () => {
     const { models, hub } = await startModels();
     await hub.add("ada", "tiny-GGUF", "tiny.gguf");

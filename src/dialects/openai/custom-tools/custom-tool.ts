@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { JsonSchema, ToolDefinition } from "../../../engine/protocol/generation.ts";
-import { larkPattern } from "./lark-pattern.ts";
-import { NotRegularError, toRegularPattern } from "./regular-pattern.ts";
+import { larkPattern } from "../../../schema/lark/lark-pattern.ts";
+import { UnenforceableError, toRegularPattern } from "../../../schema/lark/regular-pattern.ts";
 
 const grammarFields = {
   syntax: z.enum(["lark", "regex"]),
@@ -55,10 +55,10 @@ export function customFunctions(warn: (sentence: string) => void): (tool: Custom
     if (grammar) {
       left -= grammar.definition.length;
       try {
-        if (left < 0) throw new NotRegularError("is too long");
+        if (left < 0) throw new UnenforceableError("is too long");
         input["pattern"] = `^(?:${toPattern(grammar)})$`;
       } catch (error) {
-        if (!(error instanceof NotRegularError)) throw error;
+        if (!(error instanceof UnenforceableError)) throw error;
         const reason = error.message.slice(0, MAX_SHOWN_REASON);
         warn(
           `The grammar of the tool "${name.slice(0, MAX_SHOWN_NAME)}" ${reason}: the model is shown it, but can break it.`,

@@ -245,6 +245,16 @@ describe("rm and cp", () => {
 });
 
 describe("create", () => {
+  it("says on standard error what has no effect", async () => {
+    const note = "PARSER x has no effect.";
+    const route = { "POST /api/models/create": { status: "created", alias: "pirate", notes: [note] } };
+    const { stdout, stderr } = await against(route, ["create", "pirate", "-f", "-"], {
+      stdin: "FROM tiny\n",
+    });
+    expect(stdout).toBe("Created pirate.\n");
+    expect(stderr).toContain(`Note: ${note}\n`);
+  });
+
   const routes = { "POST /api/models/create": { status: "created", alias: "pirate" } };
 
   it("sends the Modelfile and the folder from which its paths count", async () => {

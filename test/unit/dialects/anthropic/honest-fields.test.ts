@@ -1,6 +1,6 @@
 import { toMessageRequest } from "../../../../src/dialects/anthropic/message-request.ts";
 import { messageRequestSchema } from "../../../../src/dialects/anthropic/message-schema.ts";
-import { CONSTRAINT_SAMPLES, ENGINE_SAMPLES, SAMPLING_SAMPLES } from "../field-samples.ts";
+import { ENGINE_SAMPLES, GRAMMAR_SAMPLES, SAMPLING_SAMPLES, SCHEMA_SAMPLES } from "../field-samples.ts";
 import { describeHonestFields } from "../honest-fields.ts";
 
 const TOOL = { name: "get_weather", input_schema: { type: "object" } };
@@ -21,7 +21,7 @@ describeHonestFields([
       repetition_guard: true,
       ...SAMPLING_SAMPLES,
       ...ENGINE_SAMPLES,
-      json_schema: CONSTRAINT_SAMPLES.json_schema,
+      ...SCHEMA_SAMPLES,
       stop_sequences: ["END"],
       tools: [],
       tool_choice: { type: "any" },
@@ -30,6 +30,6 @@ describeHonestFields([
       output_format: FORMAT,
     },
     // A grammar is refused beside the tools of this request.
-    elsewhere: ["stream", "grammar"],
+    elsewhere: ["stream", ...Object.keys(GRAMMAR_SAMPLES)],
   },
 ]);

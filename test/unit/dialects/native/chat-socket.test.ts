@@ -8,7 +8,7 @@ import { ChatSocket, MAX_CHATS_PER_SOCKET } from "../../../../src/dialects/nativ
 import { aborted, FakeEngine } from "../../../support/fake-engine.ts";
 import { FakeModels } from "../../../support/fake-models.ts";
 import { FakeMetrics } from "../../../support/fake-metrics.ts";
-import { failing, PLAIN_TEXT, THINKING_AND_TOOLS } from "../recorded-events.ts";
+import { failing, PLAIN_TEXT, PROGRESS, THINKING_AND_TOOLS } from "../recorded-events.ts";
 import { ABLE } from "../../../support/test-app.ts";
 
 const BODY_LIMIT = 1024 * 1024;
@@ -102,7 +102,7 @@ describe("a chat", () => {
     const peer = connect();
     peer.say({ type: "chat", id: "a", messages, return_progress: true });
     await peer.seen({ type: "done" });
-    expect(peer.frames).toContainEqual({ type: "progress", id: "a", processed: 5, total: 5 });
+    expect(peer.frames).toContainEqual({ type: "progress", id: "a", ...PROGRESS });
   });
 
   test("shows reasoning and whole tool calls", async () => {

@@ -2,7 +2,14 @@ import { describe, expect, test } from "vitest";
 import { chatLineSchema } from "../../../../src/dialects/native/native-chat.ts";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { randomSource } from "../../inference/random-pieces.ts";
-import { failing, PLAIN_TEXT, randomAnswer, THINKING_AND_TOOLS, WITH_LOGPROBS } from "../recorded-events.ts";
+import {
+  failing,
+  PLAIN_TEXT,
+  PROGRESS,
+  randomAnswer,
+  THINKING_AND_TOOLS,
+  WITH_LOGPROBS,
+} from "../recorded-events.ts";
 import { lines, testApp } from "../../../support/test-app.ts";
 import { endless } from "../../inference/inference-setup.ts";
 
@@ -170,18 +177,13 @@ describe("POST /api/chat", () => {
   });
 
   test("tells how far the prompt is, when asked", async () => {
-    const answer = await testApp({ events: PLAIN_TEXT }).post("/api/chat", {
-      messages,
-      stream: true,
-      return_progress: true,
-    });
-    const [first] = await lines(answer);
-    expect(first).toEqual({
-      model: "fake",
-      message: { role: "assistant", content: "" },
-      prompt_progress: { processed: 5, total: 5 },
-      done: false,
-    });
+    const app = testApp({ events: PLAIN_TEXT });
+    const wishes = { stream: true, return_progress: true };
+    const [first] = await lines(await app.post("/api/chat", { messages, ...wishes }));
+    const message = { role: "assistant", content: "" };
+    expect(first).toEqual({ model: "fake", message, prompt_progress: PROGRESS, done: false });
+    const [line] = await lines(await app.post("/api/generate", { prompt: "hi", ...wishes }));
+    expect(line).toEqual({ model: "fake", response: "", prompt_progress: PROGRESS, done: false });
   });
 
   test("reports tokens with their alternatives, when asked, streamed or not", async () => {

@@ -35,17 +35,34 @@ describe("the Modelfile of a create request", () => {
   });
 
   test("leaves out what means the default and what has no meaning here", async () => {
-    expect(
-      await modelfileOf({
-        from: "base",
-        system: "",
-        parameters: { num_predict: -1, seed: -1, num_gpu: -1, num_thread: 4, use_mmap: true, top_p: null },
-      }),
-    ).toBe("FROM base\n");
+    const text = await modelfileOf({
+      from: "base",
+      system: "",
+      parameters: { num_predict: -1, seed: -1, num_gpu: -1, num_thread: 4, use_mmap: true, top_p: null },
+    });
+    expect(readModelfile(text, undefined)).toEqual(readModelfile("FROM base", undefined));
   });
 
   test("has layers for the GPU as a directive of its own", async () => {
     expect(await modelfileOf({ from: "base", parameters: { num_gpu: 3 } })).toBe("FROM base\nGPU_LAYERS 3\n");
+  });
+
+  test("has the messages that chats begin with, and what only Ollama has a use for", async () => {
+    const text = await modelfileOf({
+      from: "base",
+      messages: [{ role: "user", content: 'Is "Oslo"\nin Norway?' }],
+      renderer: "qwen3-coder",
+      parser: "qwen3-coder",
+      requires: "0.14.0",
+    });
+    expect(readModelfile(text, undefined)).toMatchObject({
+      settings: { messages: [{ role: "user", content: 'Is "Oslo"\nin Norway?' }] },
+      unused: [
+        { directive: "RENDERER", text: "qwen3-coder" },
+        { directive: "PARSER", text: "qwen3-coder" },
+        { directive: "REQUIRES", text: "0.14.0" },
+      ],
+    });
   });
 
   test("cannot be given further lines by a value", async () => {

@@ -95,12 +95,17 @@ describe("/api/show", () => {
       system: "Hi.",
       sampling: { temperature: 0.5 },
       stop: ["END", '\n\nUser "x":'],
+      messages: [{ role: "user" as const, content: "hi" }],
     };
     const models = new FakeModels([fakeModel({ settings })]);
-    models.modelfile = async () => 'FROM /models/fake.gguf\nLICENSE "MIT"\n';
+    const modelfile = 'FROM /models/fake.gguf\nLICENSE "MIT"\nRENDERER r\nREQUIRES 0.14.0\n';
+    models.modelfile = async () => modelfile;
     const answer = await appWith(models)("POST", "/api/show", body);
     expect(await answer.json()).toMatchObject({
-      modelfile: 'FROM /models/fake.gguf\nLICENSE "MIT"\n',
+      modelfile,
+      renderer: "r",
+      requires: "0.14.0",
+      messages: [{ role: "user", content: "hi" }],
       license: "MIT",
       parameters: expect.stringMatching(/^temperature +0\.5\nstop +"END"\nstop +"\\n\\nUser \\"x\\":"$/),
       system: "Hi.",
@@ -134,6 +139,12 @@ describe("changing what is on disk", () => {
     expect(await whole.json()).toEqual({ status: "success" });
   });
 
+  test("create says what has no effect", async () => {
+    const body = { model: "new", from: "fake", parser: "qwen3", stream: false };
+    const answer = await appWith(new FakeModels())("POST", "/api/create", body);
+    expect(answer.headers.get("x-daybreak-warning")).toMatch(/^PARSER qwen3 has no effect/);
+  });
+
   test("a file is uploaded, found, and becomes the base of a model", async () => {
     const models = new FakeModels();
     const create = vi.spyOn(models, "create");
@@ -161,7 +172,7 @@ describe("changing what is on disk", () => {
   test.for([
     [{ files: { "a.gguf": "sha256:0" } }, /must be sha256/],
     [{ quantize: "q4_0" }, /quantize: is not supported/],
-    [{ messages: [{ role: "user", content: "hi" }] }, /messages: is not supported/],
+    [{ messages: [{ role: "tool", content: "hi" }] }, /messages\.0\.role/],
   ] as const)("create with %j is refused", async ([more, message]) => {
     const answer = await appWith(new FakeModels())("POST", "/api/create", {
       model: "new",

@@ -10,7 +10,7 @@ import { beginResponse } from "../../../../src/dialects/openai/responses/respons
 import { toInferenceRequest } from "../../../../src/dialects/openai/responses/response-request.ts";
 import { responseRequestSchema } from "../../../../src/dialects/openai/responses/response-schema.ts";
 import { type Conversion, describeHonestFields } from "../honest-fields.ts";
-import { CONSTRAINT_SAMPLES, ENGINE_SAMPLES, SAMPLING_SAMPLES } from "../field-samples.ts";
+import { ENGINE_SAMPLES, GRAMMAR_SAMPLES, SAMPLING_SAMPLES, SCHEMA_SAMPLES } from "../field-samples.ts";
 import { TOOL } from "./chat-client.ts";
 
 const common = {
@@ -22,7 +22,7 @@ const common = {
   n: 2,
   n_predict: 3,
 };
-const FORMATS = { response_format: { type: "json_object" }, ...CONSTRAINT_SAMPLES };
+const FORMATS = { response_format: { type: "json_object" }, ...SCHEMA_SAMPLES, ...GRAMMAR_SAMPLES };
 const JSON_FORMAT = { type: "json_object" };
 const RESPONSE_TOOL = { type: "function", name: "get_weather", parameters: { type: "object" } };
 const user = (content: string) => [{ role: "user", content }];
@@ -45,7 +45,7 @@ const conversions: readonly Conversion[] = [
       tool_choice: "required",
       parallel_tool_calls: false,
       response_format: FORMATS.response_format,
-      json_schema: FORMATS.json_schema,
+      ...SCHEMA_SAMPLES,
       logprobs: false,
       top_logprobs: 2,
       n_probs: 2,
@@ -55,7 +55,15 @@ const conversions: readonly Conversion[] = [
     },
     // modalities has one value that is possible, and others are refused: see chat-request.test.ts. A grammar and functions
     // are refused beside the tools of this request: see output-format.test.ts and legacy-functions.test.ts.
-    elsewhere: ["stream", "stream_options", "modalities", "grammar", "functions", "function_call"],
+    elsewhere: [
+      "stream",
+      "stream_options",
+      "return_progress",
+      "modalities",
+      ...Object.keys(GRAMMAR_SAMPLES),
+      "functions",
+      "function_call",
+    ],
   },
   {
     name: "POST /v1/completions",
@@ -75,7 +83,7 @@ const conversions: readonly Conversion[] = [
       suffix: "end",
       best_of: 4,
     },
-    elsewhere: ["stream", "stream_options", "echo"],
+    elsewhere: ["stream", "stream_options", "return_progress", "echo"],
   },
   {
     name: "POST /v1/embeddings",
@@ -113,7 +121,7 @@ const conversions: readonly Conversion[] = [
       repetition_guard: true,
       ...SAMPLING_SAMPLES,
       ...ENGINE_SAMPLES,
-      json_schema: CONSTRAINT_SAMPLES.json_schema,
+      ...SCHEMA_SAMPLES,
       model: "other",
       input: "ho",
       instructions: "Be brief.",
@@ -132,7 +140,7 @@ const conversions: readonly Conversion[] = [
     },
     // background has one value that is possible, and the other is refused: see responses.test.ts. A grammar is refused
     // beside the tools of this request.
-    elsewhere: ["stream", "background", "grammar"],
+    elsewhere: ["stream", "background", ...Object.keys(GRAMMAR_SAMPLES)],
   },
 ];
 

@@ -82,7 +82,19 @@ function randomDefinition(seed: number): ModelDefinition {
         resultEnd: text(),
       })),
       capabilities: present({ json: maybe(() => true), vision: maybe(() => false) }),
+      ...present({
+        messages: maybe(() => [
+          { role: "user" as const, content: text() },
+          { role: "assistant" as const, content: text(1) },
+        ]),
+      }),
     },
+    unused: Array.from({ length: Math.floor(random() * 3) }, () =>
+      pick([
+        { directive: "RENDERER" as const, key: "", text: text(1) },
+        { directive: "PARAMETER" as const, key: "num_batch", text: pick(["512", text()]) },
+      ]),
+    ),
   };
 }
 

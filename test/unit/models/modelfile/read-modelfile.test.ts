@@ -4,6 +4,7 @@ import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { readAliases } from "../../../../src/models/names/alias-table.ts";
 import { MAX_MODELFILE_LENGTH } from "../../../../src/models/modelfile/parse-instructions.ts";
+import { modelfileNotes } from "../../../../src/models/modelfile/unused-directives.ts";
 import { readModelfile } from "../../../../src/models/modelfile/read-modelfile.ts";
 
 const FOLDER = path.resolve("/models/own");
@@ -55,6 +56,14 @@ TOOLFORMAT result_end "[/result]"
 CAPABILITY tools true
 CAPABILITY vision false
 AUTHOR Ada Lovelace
+MESSAGE user Is Toronto in Canada?
+MESSAGE assistant """Yes.
+It is."""
+MESSAGE user Is Oslo?
+RENDERER qwen3-coder
+PARSER qwen3-coder
+REQUIRES 0.14.0
+PARAMETER num_batch 512
 LICENSE MIT
 LICENSE """Apache
 2.0"""
@@ -69,6 +78,12 @@ LICENSE """Apache
       projector: path.resolve("/models/eyes.gguf"),
       license: "MIT\n\nApache\n2.0",
       author: "Ada Lovelace",
+      unused: [
+        { directive: "RENDERER", key: "", text: "qwen3-coder" },
+        { directive: "PARSER", key: "", text: "qwen3-coder" },
+        { directive: "REQUIRES", key: "", text: "0.14.0" },
+        { directive: "PARAMETER", key: "num_batch", text: "512" },
+      ],
       settings: {
         system: "\nYou are kind.\n",
         template: "{% for message in messages %}{{ message.content }}{% endfor %}",
@@ -96,6 +111,11 @@ LICENSE """Apache
           resultEnd: "[/result]",
         },
         capabilities: { tools: true, vision: false },
+        messages: [
+          { role: "user", content: "Is Toronto in Canada?" },
+          { role: "assistant", content: "Yes.\nIt is." },
+          { role: "user", content: "Is Oslo?" },
+        ],
       },
     });
   });
@@ -105,6 +125,7 @@ LICENSE """Apache
       from: "llama3.2:1b",
       adapters: [],
       settings: { sampling: {}, stop: [], capabilities: {} },
+      unused: [],
     });
   });
 
@@ -125,6 +146,8 @@ LICENSE """Apache
       'SYSTEM  """  one\n# not a comment\n\nFROM nothing\n  two """  ',
       "  one\n# not a comment\n\nFROM nothing\n  two ",
     ],
+    ['SYSTEM "one\n\n# no comment\n two \\d"', "one\n\n# no comment\n two \\d"],
+    ['SYSTEM " one \nFROM b "  ', " one \nFROM b "],
   ])("reads the text of %j", (line, text) => {
     expect(read(`FROM a\n${line}`).settings.system).toBe(text);
   });
@@ -146,6 +169,37 @@ LICENSE """Apache
       resultStart: "<result>",
       resultEnd: "</tool_response>",
     });
+  });
+});
+
+describe("what a Modelfile for Ollama has and has no effect here", () => {
+  it("is said in sentences, each once", () => {
+    const modelfile = [
+      "FROM a",
+      "RENDERER qwen3-coder",
+      'REQUIRES "0.14.0"',
+      "PARAMETER num_batch 512",
+      "PARAMETER num_batch 1024",
+      "PARAMETER temperature 1",
+      "PARAMETER __proto__ 1",
+    ].join("\n");
+    expect(modelfileNotes(modelfile)).toEqual([
+      "RENDERER qwen3-coder has no effect: it names code of Ollama; here the chat template writes prompts.",
+      "REQUIRES 0.14.0 has no effect: it is a version of Ollama.",
+      "PARAMETER num_batch is not known here and has no effect.",
+      "PARAMETER __proto__ is not known here and has no effect.",
+    ]);
+  });
+
+  it("is not said without end", () => {
+    const many = Array.from({ length: 1000 }, (_, index) => `PARAMETER p${index} 1`).join("\n");
+    expect(modelfileNotes(`FROM a\n${many}`)).toHaveLength(21);
+    expect(modelfileNotes(`FROM a\nRENDERER ${"x".repeat(5000)}`)[0]?.length).toBeLessThan(200);
+  });
+
+  it("includes the numbers that mean nothing is set", () => {
+    const { sampling, maxTokens } = read("FROM a\nPARAMETER num_predict -1\nPARAMETER seed -1").settings;
+    expect({ sampling, maxTokens }).toEqual({ sampling: {}, maxTokens: undefined });
   });
 });
 
@@ -174,6 +228,7 @@ describe("FROM", () => {
     ["../up/a.gguf", path.resolve("/models/up/a.gguf")],
     ["/else/../where/a.gguf", path.resolve("/where/a.gguf")],
     ["~/a.gguf", path.join(os.homedir(), "a.gguf")],
+    [`/blobs/sha256-${"0a".repeat(32)}`, path.resolve(`/blobs/sha256-${"0a".repeat(32)}`)],
   ])("makes %s absolute", (from, absolute) => {
     expect(read(`FROM ${from}`).from).toBe(absolute);
   });
@@ -191,12 +246,9 @@ describe("an error of a Modelfile", () => {
     ["# nothing\nSYSTEM hi", 1, /needs FROM/],
     ["FROM", 1, /FROM needs a value/],
     ["FROM a\nFROM b", 2, /FROM is already set in line 1/],
-    [
-      "FROM a\n\nMESSAGE user hi",
-      3,
-      /"MESSAGE" is not a directive\. The directives are FROM, PARAMETER, .*AUTHOR/,
-    ],
-    ["FROM a\nhello", 2, /"hello" is not a directive/],
+    ["FROM a\n\nhello", 3, /"hello" is not a directive\. The directives are FROM, PARAMETER, .*MESSAGE/],
+    ["FROM a\nMESSAGE tool hi", 2, /MESSAGE needs a role, one of system, user, assistant/],
+    ["FROM a\nMESSAGE user", 2, /needs a name and a value/],
     ["FROM a\nconstructor x", 2, /is not a directive/],
     ["FROM a b", 1, /is not the name of a model/],
     ["FROM ../x", 1, /must end in \.gguf/],
@@ -216,8 +268,6 @@ describe("an error of a Modelfile", () => {
     ["FROM a\nGPU_LAYERS many", 2, /number of layers/],
     ["FROM a\nFLASH_ATTENTION on", 2, /auto, true or false/],
     ["FROM a\nPARAMETER temperature", 2, /needs a name and a value/],
-    ["FROM a\nPARAMETER warmth 1", 2, /unknown parameter "warmth"\. The parameters are temperature, .*stop/],
-    ["FROM a\nPARAMETER __proto__ 1", 2, /unknown parameter/],
     ["FROM a\nPARAMETER temperature hot", 2, /"hot" is not a number/],
     ["FROM a\nPARAMETER temperature 0.7 # warm", 2, /comments need their own line/],
     ["FROM a\nPARAMETER temperature -1", 2, /PARAMETER temperature: it must be at least 0, got -1/],
@@ -227,7 +277,7 @@ describe("an error of a Modelfile", () => {
     ["FROM a\nPARAMETER top_p 1.5", 2, /must be at most 1, got 1.5/],
     ["FROM a\nPARAMETER top_k 1.5", 2, /must be a whole number, got 1.5/],
     ["FROM a\nPARAMETER num_ctx 8", 2, /must be at least 16/],
-    ["FROM a\nPARAMETER num_predict -1", 2, /must be at least 1/],
+    ["FROM a\nPARAMETER num_predict 1.5", 2, /whole number/],
     ["FROM a\nPARAMETER repetition_guard 2", 2, /"2" is neither true nor false/],
     ["FROM a\nPARAMETER seed 4294967296", 2, /PARAMETER seed/],
     ['FROM a\nPARAMETER stop ""', 2, /must not be empty/],
@@ -236,6 +286,7 @@ describe("an error of a Modelfile", () => {
     ['FROM a\nADAPTER "a.gguf 1', 2, /quote is not closed/],
     ['FROM a\nSYSTEM "open', 2, /begins with a quote/],
     ['FROM a\nSYSTEM "one" two', 2, /begins with a quote/],
+    ['FROM a\nSYSTEM "one\nPARAMETER stop "x"', 2, /begins with a quote/],
     ['FROM a\nSYSTEM """one\ntwo', 2, /never ends/],
     ['FROM a\nSYSTEM """one\ntwo""" three', 3, /text behind the closing/],
     ["FROM a\nSYSTEM x\0y", 2, /NUL/],
@@ -274,5 +325,11 @@ describe("an error of a Modelfile", () => {
       message: expect.stringContaining("line 66"),
     });
     expect(errorOf(`FROM a\n${"ADAPTER a.gguf\n".repeat(17)}`)).toMatchObject({ code: "invalid_modelfile" });
+  });
+
+  it("comes for more messages than anybody has", () => {
+    expect(errorOf(`FROM a\n${"MESSAGE user x\n".repeat(257)}`)).toMatchObject({
+      message: expect.stringContaining("line 258"),
+    });
   });
 });

@@ -1,8 +1,8 @@
 import { type CodePoints, inBothCases, outside, setPattern } from "./character-set.ts";
 
 /** A grammar or regular expression that cannot be enforced; the message says why, after "it". */
-export class NotRegularError extends Error {
-  override readonly name = "NotRegularError";
+export class UnenforceableError extends Error {
+  override readonly name = "UnenforceableError";
 }
 
 /** Deepest nesting of groups. */
@@ -28,7 +28,7 @@ const LINE_END: readonly CodePoints[] = [[0x0a, 0x0a]];
  * Rewrites a regular expression of Rust or Python as a pattern without anchors, complements and flags, for the middle of
  * the pattern of a JSON Schema. It has to match the whole text, so anchors at its ends mean nothing.
  * @param flags letters: i, s; m, u and l are ignored
- * @throws NotRegularError for lookarounds, backreferences, word boundaries and the like
+ * @throws UnenforceableError for lookarounds, backreferences, word boundaries and the like
  */
 export function toRegularPattern(expression: string, flags = ""): string {
   const [head = "", inline = ""] = /^\(\?([a-z]+)\)/.exec(expression) ?? [];
@@ -43,7 +43,7 @@ class ExpressionReader {
 
   constructor(expression: string, flags: string) {
     const unknown = /[^imsul]/.exec(flags)?.[0];
-    if (unknown !== undefined) throw new NotRegularError(`has the flag ${unknown}`);
+    if (unknown !== undefined) throw new UnenforceableError(`has the flag ${unknown}`);
     this.#characters = Array.from(expression);
     this.#ignoresCase = flags.includes("i");
     this.#dot = setPattern(outside(flags.includes("s") ? [] : LINE_END));
@@ -51,7 +51,7 @@ class ExpressionReader {
 
   read(): string {
     const alternatives = this.#alternatives(0);
-    if (this.#at < this.#characters.length) throw new NotRegularError("has a group that is closed twice");
+    if (this.#at < this.#characters.length) throw new UnenforceableError("has a group that is closed twice");
     return alternatives.length === 1 ? alternatives.join("") : `(?:${alternatives.join("|")})`;
   }
 
@@ -81,20 +81,22 @@ class ExpressionReader {
     if (next === "[") return this.#class();
     if (next === ".") return this.#dot;
     if (next === "\\") return this.#set(this.#escape());
-    if ("^*+?".includes(next)) throw new NotRegularError(`has ${next} where it means nothing or an anchor`);
+    if ("^*+?".includes(next))
+      throw new UnenforceableError(`has ${next} where it means nothing or an anchor`);
     return this.#set([pointOf(next)]);
   }
 
   #group(depth: number): string {
-    if (depth > MAX_DEPTH) throw new NotRegularError("is nested too deeply");
+    if (depth > MAX_DEPTH) throw new UnenforceableError("is nested too deeply");
     if (this.#take("?") && !this.#take(":")) {
       const name = /^P?<[A-Za-z_]\w{0,99}>/.exec(this.#rest())?.[0];
-      if (name === undefined) throw new NotRegularError("has a lookaround, a flag or another special group");
+      if (name === undefined)
+        throw new UnenforceableError("has a lookaround, a flag or another special group");
       this.#at += name.length;
     }
     const alternatives = this.#alternatives(depth);
     if (!this.#take(")"))
-      throw new NotRegularError("has a group that is not closed, or an anchor in a group");
+      throw new UnenforceableError("has a group that is not closed, or an anchor in a group");
     return `(?:${alternatives.join("|")})`;
   }
 
@@ -104,7 +106,7 @@ class ExpressionReader {
     this.#at += found.length;
     if (found === "") return "";
     this.#take("?"); // a lazy quantifier matches the same texts
-    if (this.#peek() === "+") throw new NotRegularError("has a possessive quantifier");
+    if (this.#peek() === "+") throw new UnenforceableError("has a possessive quantifier");
     return found.replace("{,", "{0,");
   }
 
@@ -119,14 +121,14 @@ class ExpressionReader {
       if (from && first.length === 1 && this.#peek() === "-" && this.#characters[this.#at + 1] !== "]") {
         this.#at += 1;
         const [to] = this.#member(false);
-        if (!to || to[0] < from[0]) throw new NotRegularError("has a range that ends before it begins");
+        if (!to || to[0] < from[0]) throw new UnenforceableError("has a range that ends before it begins");
         set.push([from[0], to[0]]);
       } else set.push(...first);
     }
     this.#at += 1;
     const cased = this.#ignoresCase ? inBothCases(set) : set;
     const meant = isComplement ? outside(cased) : cased;
-    if (meant.length === 0) throw new NotRegularError("has a class without a character");
+    if (meant.length === 0) throw new UnenforceableError("has a class without a character");
     return setPattern(meant);
   }
 
@@ -134,7 +136,7 @@ class ExpressionReader {
   #member(isFirst: boolean): readonly CodePoints[] {
     const next = this.#next();
     if (next === "[" && !isFirst && /^[:[]/.test(this.#rest()))
-      throw new NotRegularError("has a class in a class");
+      throw new UnenforceableError("has a class in a class");
     return next === "\\" ? this.#escape() : [pointOf(next)];
   }
 
@@ -151,11 +153,11 @@ class ExpressionReader {
           : /^(?:\{([\dA-Fa-f]{1,6})\}|([\dA-Fa-f]{4}))/
         ).exec(this.#rest()) ?? [];
       const point = Number.parseInt(braced ?? plain ?? "", 16);
-      if (!(point <= 0x10ffff)) throw new NotRegularError("has an incomplete escape");
+      if (!(point <= 0x10ffff)) throw new UnenforceableError("has an incomplete escape");
       this.#at += text.length;
       return [[point, point]];
     }
-    if (/[a-zA-Z0-9]/.test(letter)) throw new NotRegularError(`has \\${letter}`);
+    if (/[a-zA-Z0-9]/.test(letter)) throw new UnenforceableError(`has \\${letter}`);
     return [pointOf(letter)];
   }
 
@@ -173,7 +175,7 @@ class ExpressionReader {
 
   #next(): string {
     const next = this.#characters[this.#at++];
-    if (next === undefined) throw new NotRegularError("ends too early");
+    if (next === undefined) throw new UnenforceableError("ends too early");
     return next;
   }
 

@@ -1,0 +1,90 @@
+import { GrammarWriter } from "./gbnf/grammar-writer.ts";
+import { toRegularPattern, UnenforceableError } from "./lark/regular-pattern.ts";
+import { larkToGbnf } from "./lark/write-lark.ts";
+import { NotRegularError, SchemaTooComplexError } from "./schema-errors.ts";
+import { TextSet } from "./text/text-set.ts";
+import { writeString } from "./text/write-string.ts";
+import { WorkBudget } from "./work-budget.ts";
+
+/** What a text must be cannot be said as a grammar of llama.cpp. */
+export class TextGrammarError extends Error {
+  override readonly name = "TextGrammarError";
+}
+
+/**
+ * The whole texts that a regular expression of Python, Rust or ECMAScript matches, as a grammar of llama.cpp.
+ * @throws TextGrammarError, whose message says why, after "because"
+ */
+export function regexGrammar(expression: string): string {
+  return explained((budget) => textsGrammar(TextSet.pattern(toPattern(expression), budget)));
+}
+
+/**
+ * The grammar of a few texts.
+ * @throws TextGrammarError
+ */
+export function choiceGrammar(texts: readonly string[]): string {
+  return explained((budget) => textsGrammar(TextSet.oneOf(texts, budget)));
+}
+
+/**
+ * A grammar as vLLM takes it: in GBNF, in which names may have underscores, or in the language of Lark.
+ * @throws TextGrammarError
+ */
+export function anyGrammar(definition: string): string {
+  if (definition.includes("::=")) return withoutUnderscores(definition);
+  return explained((budget) => larkToGbnf(definition, budget));
+}
+
+/** Both kinds of syntax have what the other one lacks; where they share something, it means the same. */
+function toPattern(expression: string): string {
+  try {
+    return `^(?:${toRegularPattern(expression)})$`;
+  } catch (error) {
+    if (!(error instanceof UnenforceableError) || !isEcmaScript(expression)) throw error;
+    return `^(?:${expression})$`;
+  }
+}
+
+function isEcmaScript(expression: string): boolean {
+  try {
+    return new RegExp(expression, "u").source !== "";
+  } catch {
+    return false;
+  }
+}
+
+function textsGrammar(texts: TextSet): string {
+  if (texts.isEmpty()) throw new UnenforceableError("matches no text");
+  const writer = new GrammarWriter();
+  return writer.toString(writeString(writer, texts, { form: "raw", hint: "text" }));
+}
+
+/** Literals, classes and comments, which stay as they are, and names. */
+const PARTS = /"(?:\\.|[^"\\\n])*"|\[(?:\\.|[^\]\\\n])*\]|#[^\n]*|([a-zA-Z][\w-]*)/g;
+
+function withoutUnderscores(definition: string): string {
+  const names = new Set([...definition.matchAll(PARTS)].flatMap(([, name]) => name ?? []));
+  const taken = new Set([...names].filter((name) => !name.includes("_")));
+  const renamed = new Map<string, string>();
+  for (const name of names) {
+    if (!name.includes("_")) continue;
+    let free = name.replaceAll("_", "-");
+    while (taken.has(free)) free += "-";
+    taken.add(free);
+    renamed.set(name, free);
+  }
+  return definition.replaceAll(PARTS, (part, name?: string) => renamed.get(name ?? "") ?? part);
+}
+
+function explained(write: (budget: WorkBudget) => string): string {
+  try {
+    return write(new WorkBudget());
+  } catch (error) {
+    if (error instanceof UnenforceableError)
+      throw new TextGrammarError(`it ${error.message}`, { cause: error });
+    if (error instanceof NotRegularError || error instanceof SchemaTooComplexError)
+      throw new TextGrammarError(error.reason, { cause: error });
+    throw error;
+  }
+}

@@ -1,0 +1,77 @@
+import { describe, expect, test } from "vitest";
+import { grammarAccepts } from "../../../src/schema/gbnf/continue-grammar.ts";
+import { anyGrammar, choiceGrammar, regexGrammar } from "../../../src/schema/text-grammar.ts";
+
+/** Those of the texts that a grammar accepts. */
+function accepted(grammar: string, texts: readonly string[]): string[] {
+  return texts.filter((text) => grammarAccepts(grammar, text));
+}
+
+describe("a regular expression becomes a grammar of the texts that it matches as a whole", () => {
+  test.for<[string, readonly string[], readonly string[]]>([
+    [String.raw`\w+@\w+\.com\n`, ["a_1@b.com\n"], ["a@b.com", "@b.com\n"]],
+    ["^(?P<verb>get|put) [^ ]+$", ["get x"], ["get ", "del x"]],
+    ["(?i)yes|no", ["YES", "No"], ["yesno", ""]],
+    [String.raw`(?=.*\d)[a-z\d]{3}`, ["ab1", "1ab"], ["abc", "1abc"]],
+  ])("%s", ([expression, good, bad]) => {
+    expect(accepted(regexGrammar(expression), [...good, ...bad])).toEqual(good);
+  });
+
+  test.for<[string, string]>([
+    [String.raw`(a)\1`, "it has a back-reference"],
+    [String.raw`(a\Z)`, "it has a group that is not closed, or an anchor in a group"],
+    ["[a", "it ends too early"],
+    ["(?!a)(?=a)b", "it matches no text"],
+    ["(?=.*a.{20})(?=.*b.{20}).*", "a text has too many possible courses"],
+  ])("%s is refused: %s", ([expression, why]) => {
+    expect(() => regexGrammar(expression)).toThrow(why);
+  });
+});
+
+test("choices become a grammar of exactly these, however many begin alike", () => {
+  expect(
+    accepted(choiceGrammar(["yes", "no", 'a "b"\n']), ["yes", "no", 'a "b"\n', "", "y", "yesno"]),
+  ).toEqual(["yes", "no", 'a "b"\n']);
+  const many = Array.from({ length: 1000 }, (_, at) => `choice ${at}`);
+  expect(accepted(choiceGrammar(many), ["choice 0", "choice 999", "choice ", "choice 1000"])).toEqual([
+    "choice 0",
+    "choice 999",
+  ]);
+});
+
+describe("a grammar in the language of Lark", () => {
+  test("may contain itself, begin with itself and ignore blanks", () => {
+    const grammar = anyGrammar(
+      'start: sum\nsum: sum "+" term | term\nterm: INT | "(" sum ")"\n%import common.INT\n%ignore " "',
+    );
+    expect(accepted(grammar, ["1", " 1 + (2+ 3)+4", "((7))", "", "1 2", "(1", "+1"])).toEqual([
+      "1",
+      " 1 + (2+ 3)+4",
+      "((7))",
+    ]);
+  });
+
+  test("has repetitions, options, ranges and terminals", () => {
+    const grammar = anyGrammar('start: item~2 ["!"]\nitem: LETTER+ ("0".."9")?\nLETTER: /[a-c]/i | "é"');
+    expect(accepted(grammar, ["ab", "aB1c!", "é0é9", "a", "a!!", "d0a"])).toEqual(["ab", "aB1c!", "é0é9"]);
+  });
+
+  test.for<[string, string]>([
+    ['start: start "x"', "it is endless: start always contains itself"],
+    ['begin: "x"', "it does not define start"],
+    ['start: "a" ~ 1..3000', "it has more than 2000 repetitions"],
+    [
+      Array.from({ length: 300 }, (_, at) => `${at === 0 ? "start" : `r${at}`}: r${at + 1}`).join("\n"),
+      "nested",
+    ],
+  ])("%j is refused: %s", ([definition, why]) => {
+    expect(() => anyGrammar(definition)).toThrow(why);
+  });
+});
+
+test("GBNF may have names with underscores, which llama.cpp does not know", () => {
+  const grammar = anyGrammar(
+    'root ::= my_rule "a_b" [a_b] # my_rule\nmy_rule ::= "x" | my-rule\nmy-rule ::= "y"',
+  );
+  expect(accepted(grammar, ["xa_b_", "ya_ba", "xa-b_"])).toEqual(["xa_b_", "ya_ba"]);
+});
