@@ -103,8 +103,18 @@ export const CHANGES: readonly Change[] = [
       state_size: "llama_context::state_seq_get_size",
       state_read: "llama_state_seq_get_data_ext",
       state_write: "llama_state_seq_set_data_ext",
-      allocate_memory: "emscripten_builtin_malloc",
+      try_to_allocate: "emscripten_builtin_malloc",
     },
+  },
+  {
+    what: "What repeats the text before it is guessed and checked in one step, while that pays and a request wants it.",
+    why: "The package's server does not guess unless it is told to, and then guesses on where it is wrong.",
+    check: "test/unit/wasm/speculation.test.ts",
+    replace: {
+      kernel_speculative_init: "common_speculative_init",
+      kernel_ngram_draft: "common_speculative_impl_ngram_simple::draft",
+    },
+    imports: { allocate_memory: "operator new" },
   },
   {
     what: "Under a grammar only text comes that an answer shows; a request ends with an error when no token fits.",

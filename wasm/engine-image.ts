@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "0d1256eeb82c4f927581e873574c6f3c3922e4b8400bdee99cfc5ab17558cc9e";
+const KERNELS_SHA256 = "20af9b062d43fb6617e463cf43c109a45aec3aa84711d2ff5e2134599186a8e3";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "fe2c901bc645d9d78053755fb4f3d5a12c723bcebb7465870998aca67d71fbba";
+export const IMAGE_SHA256 = "21e29f96a3646a3dfaff99579b157afb4a3848ff885d9594b6ed00ff2a952127";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

@@ -17,6 +17,11 @@ export const MEMORY_CELLS = {
   leaveStep: 44,
   /** int32: tokens of the aborted step. */
   leftTokens: 48,
+  /** uint64 each: the server, and what is known of the guesses for each slot. */
+  server: 104,
+  guessRecords: 112,
+  /** int32: tokens that have been guessed for the current step. */
+  guessedTokens: 120,
   /** int64: most bytes of prompts that no slot holds any more; 0: none are kept. */
   promptStoreBytes: 256,
   /** int64: bytes that they have. */

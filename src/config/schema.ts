@@ -167,6 +167,12 @@ export const configSchema = z.strictObject({
         .describe(
           "Stop answers that run in circles, unless the request or the model says otherwise: the same tokens at least four times, for 512 tokens in all (256 for up to four tokens, 4096 for numbers).",
         ),
+      speculation: z
+        .enum(["off", "ngram"])
+        .default("off")
+        .describe(
+          "ngram: guess tokens from what the text repeats and check several in one step, which makes answers faster that repeat much and changes none; unless the request, the load or the model says otherwise.",
+        ),
       prompt_cache: z
         .int()
         .min(-1)

@@ -188,6 +188,9 @@ export interface Residency {
   readonly keepAliveMs?: number | undefined;
 }
 
+/** How requests of a model guess tokens that are not generated yet; ngram: from what the text repeats. */
+export type Speculation = "off" | "ngram";
+
 export interface LoadOptions extends Residency {
   readonly alias: string;
   /** A GGUF file; absent: the alias is resolved. */
@@ -196,6 +199,8 @@ export interface LoadOptions extends Residency {
   /** Tokens of context where neither this load nor the model nor the configuration says how many; absent: automatic. */
   readonly fallbackContext?: number | undefined;
   readonly setDefault?: boolean | undefined;
+  /** Whether its requests guess tokens; absent: as configured. */
+  readonly speculation?: Speculation | undefined;
 }
 
 export type PullProgress =

@@ -152,10 +152,16 @@ class ModelsService implements Models {
   async load(options: LoadOptions, signal?: AbortSignal): Promise<Model> {
     const { record, undo } = await recordToLoad(options, this.#registry, this.#pool);
     const { alias } = record;
-    const { contextSize, fallbackContext, gpuLayers, keepAliveMs = Number.POSITIVE_INFINITY } = options;
+    const {
+      contextSize,
+      fallbackContext,
+      gpuLayers,
+      speculation,
+      keepAliveMs = Number.POSITIVE_INFINITY,
+    } = options;
     const mayEvict = this.#options.config.models.auto_load;
     try {
-      const wishes = { contextSize, fallbackContext, gpuLayers };
+      const wishes = { contextSize, fallbackContext, gpuLayers, speculation };
       const plan = await this.#planner.plan(record, { ...wishes, keepAliveMs, mayEvict });
       await this.#pool.load(alias, plan, signal);
     } catch (error) {

@@ -3,6 +3,7 @@
 #include "grammar.h"
 #include "graph-thread.h"
 #include "recursion.h"
+#include "speculation.h"
 #include "vec-dots.h"
 
 extern void original_mul_mat(const compute_params *params, tensor *out);

@@ -16,15 +16,15 @@ INLINE int is_reused(const server_task *task) { return TYPE_OF_TASK(task) == TAS
 
 // Whether a slot that asked earlier is reading more of this one's prompt than this one has.
 static int is_awaiting(server_context *server, server_slot *slot) {
-  const server_tokens *tokens = &TOKENS_OF_TASK(TASK_OF_SLOT(slot));
+  const server_tokens *tokens = &TOKENS_OF_TASK(slot->task);
   const uint64_t adapters = ADAPTERS_OF_SLOT(slot);
   const int64_t own = common_beginning(&slot->prompt, tokens);
   for (int64_t i = 0; i < count_slots(server); i++) {
     server_slot *other = slot_at(server, i);
-    const int32_t state = STATE_OF_SLOT(other);
-    if (state < SLOT_WAITS || state > SLOT_READS_PROMPT || TASK_OF_SLOT(other)->id >= TASK_OF_SLOT(slot)->id) continue;
-    if (TYPE_OF_TASK(TASK_OF_SLOT(other)) != TASK_COMPLETION || ADAPTERS_OF_SLOT(other) != adapters) continue;
-    const int64_t shared = common_beginning(&TOKENS_OF_TASK(TASK_OF_SLOT(other)), tokens);
+    const int32_t state = other->state;
+    if (state < SLOT_WAITS || state > SLOT_READS_PROMPT || other->task->id >= slot->task->id) continue;
+    if (TYPE_OF_TASK(other->task) != TASK_COMPLETION || ADAPTERS_OF_SLOT(other) != adapters) continue;
+    const int64_t shared = common_beginning(&TOKENS_OF_TASK(other->task), tokens);
     if (shared >= own + LEAST_AWAITED && common_beginning(&other->prompt, tokens) < shared) return 1;
   }
   return 0;
@@ -62,8 +62,8 @@ int32_t kernel_process_single_task(server_context *server, server_task *task, in
   const int32_t result = original_process_single_task(server, task, is_yielding);
   for (int64_t i = 0; i < count_slots(server); i++) {
     server_slot *slot = slot_at(server, i);
-    if (STATE_OF_SLOT(slot) != SLOT_STARTED || TASK_OF_SLOT(slot)->id != id) continue;
-    if (is_reused(TASK_OF_SLOT(slot)) && is_awaiting(server, slot)) STATE_OF_SLOT(slot) = SLOT_WAITS;
+    if (slot->state != SLOT_STARTED || slot->task->id != id) continue;
+    if (is_reused(slot->task) && is_awaiting(server, slot)) slot->state = SLOT_WAITS;
   }
   return result;
 }
@@ -73,10 +73,10 @@ static void begin_step(server_context *server) {
   uint64_t idle = 0;
   for (int64_t i = 0; i < count_slots(server); i++) {
     server_slot *slot = slot_at(server, i);
-    if (STATE_OF_SLOT(slot) == SLOT_IDLE) idle |= 1ull << i;
-    if (STATE_OF_SLOT(slot) != SLOT_WAITS || PARENT_OF_TASK(TASK_OF_SLOT(slot)) != -1 || is_awaiting(server, slot)) continue;
-    fetch_prompt(server, slot, &TOKENS_OF_TASK(TASK_OF_SLOT(slot)), ADAPTERS_OF_SLOT(slot));
-    STATE_OF_SLOT(slot) = SLOT_STARTED;
+    if (slot->state == SLOT_IDLE) idle |= 1ull << i;
+    if (slot->state != SLOT_WAITS || PARENT_OF_TASK(slot->task) != -1 || is_awaiting(server, slot)) continue;
+    fetch_prompt(server, slot, &TOKENS_OF_TASK(slot->task), ADAPTERS_OF_SLOT(slot));
+    slot->state = SLOT_STARTED;
   }
   IDLE_SLOTS = idle;
 }

@@ -17,7 +17,7 @@ typedef struct stored_prompt {
   server_tokens tokens; // within this block, the state behind them
 } stored_prompt;
 
-extern void *allocate_memory(uint64_t bytes);
+extern void *try_to_allocate(uint64_t bytes);
 extern void free_memory(void *memory);
 extern uint64_t state_size(llama_context *context, int32_t sequence, int32_t flags);
 extern uint64_t state_read(llama_context *context, void *to, uint64_t bytes, int32_t sequence, int32_t flags);
@@ -54,7 +54,7 @@ static void make_room(int64_t bytes) {
 }
 
 // The prompt that has most of a beginning, and how much, as *shared.
-static stored_prompt *find_prompt(const server_tokens *tokens, uint64_t adapters, int64_t *shared) {
+NOINLINE stored_prompt *find_prompt(const server_tokens *tokens, uint64_t adapters, int64_t *shared) {
   stored_prompt *best = 0;
   *shared = 0;
   for (stored_prompt *each = STORE_FIRST; each; each = each->next) {
@@ -65,7 +65,7 @@ static stored_prompt *find_prompt(const server_tokens *tokens, uint64_t adapters
 }
 
 // Keeps what a slot has in the cache. Nothing, when that is not worth it or there is no room; then 0 is returned.
-static stored_prompt *keep_prompt(server_slot *slot, uint64_t adapters) {
+NOINLINE stored_prompt *keep_prompt(server_slot *slot, uint64_t adapters) {
   const int64_t count = length_of(&slot->prompt);
   if (count < LEAST_KEPT || slot->prompt.media > 0) return 0;
   for (stored_prompt **link = &STORE_FIRST; *link;) {
@@ -84,7 +84,7 @@ static stored_prompt *keep_prompt(server_slot *slot, uint64_t adapters) {
   const int64_t bytes = sizeof(stored_prompt) + (count + 1) / 2 * 8 + state_bytes;
   if (state_bytes == 0 || bytes > STORE_LIMIT) return 0;
   make_room(bytes);
-  stored_prompt *prompt = allocate_memory(bytes);
+  stored_prompt *prompt = try_to_allocate(bytes);
   if (!prompt) return 0;
   prompt->adapters = adapters;
   prompt->bytes = bytes;
@@ -103,11 +103,11 @@ static stored_prompt *keep_prompt(server_slot *slot, uint64_t adapters) {
 }
 
 // Gives a slot, whose part of the cache is empty, the tokens of a prompt.
-static int set_tokens(server_slot *slot, const server_tokens *tokens) {
+NOINLINE int set_tokens(server_slot *slot, const server_tokens *tokens) {
   token_list *list = &slot->prompt.list;
   const int64_t count = length_of(tokens);
   if (list->limit - list->begin < count) {
-    int32_t *larger = allocate_memory(count * sizeof(int32_t));
+    int32_t *larger = try_to_allocate(count * sizeof(int32_t));
     if (!larger) return 0;
     free_memory(list->begin);
     list->begin = larger;

@@ -28,7 +28,7 @@ INLINE uint32_t scale_at(const record_list *adapters, int64_t index) {
   return FIELD(uint32_t, adapters->begin, index * BYTES_OF_ADAPTER + SCALE_IN_ADAPTER);
 }
 
-static uint64_t adapters_of(const record_list *adapters) {
+NOINLINE uint64_t adapters_of(const record_list *adapters) {
   uint64_t hash = NO_ADAPTERS;
   for (int64_t i = 0; i < count_adapters(adapters); i++) hash = mix(hash, scale_at(adapters, i));
   return hash;
@@ -53,7 +53,7 @@ static uint32_t scale_of_task(server_context *server, server_task *task, int64_t
   return node ? node->scale : 0;
 }
 
-static uint64_t adapters_of_task(server_context *server, server_task *task) {
+NOINLINE uint64_t adapters_of_task(server_context *server, server_task *task) {
   uint64_t hash = NO_ADAPTERS;
   for (int64_t i = 0; i < count_adapters(&LOADED_ADAPTERS(server)); i++) hash = mix(hash, scale_of_task(server, task, i));
   return hash;
@@ -67,7 +67,7 @@ static void set_adapters(server_context *server, server_slot *slot, server_task 
 }
 
 // Keeps what a slot is about to lose. What was not an answer's prompt has no use for anybody.
-static void keep_slot(server_slot *slot) {
+NOINLINE void keep_slot(server_slot *slot) {
   const server_task *last = LAST_TASK_OF_SLOT(slot);
   if (last && TYPE_OF_TASK(last) == TASK_COMPLETION) keep_prompt(slot, ADAPTERS_OF_SLOT(slot));
 }
@@ -77,7 +77,7 @@ static int empty_one(server_context *server, const server_slot *except) {
   if (!SLOTS_SHARE_CONTEXT) return 0;
   for (int64_t i = 0; i < count_slots(server); i++) {
     server_slot *slot = slot_at(server, i);
-    if (slot == except || STATE_OF_SLOT(slot) != SLOT_IDLE || length_of(&slot->prompt) == 0) continue;
+    if (slot == except || slot->state != SLOT_IDLE || length_of(&slot->prompt) == 0) continue;
     keep_slot(slot);
     original_prompt_clear(slot);
     return 1;
@@ -86,12 +86,12 @@ static int empty_one(server_context *server, const server_slot *except) {
 }
 
 // How much of a prompt the store and the slots that are busy have.
-static int64_t shared_elsewhere(server_context *server, const server_tokens *tokens, uint64_t adapters) {
+NOINLINE int64_t shared_elsewhere(server_context *server, const server_tokens *tokens, uint64_t adapters) {
   int64_t most;
   find_prompt(tokens, adapters, &most);
   for (int64_t i = 0; i < count_slots(server); i++) {
     server_slot *slot = slot_at(server, i);
-    if (STATE_OF_SLOT(slot) == SLOT_IDLE || ADAPTERS_OF_SLOT(slot) != adapters) continue;
+    if (slot->state == SLOT_IDLE || ADAPTERS_OF_SLOT(slot) != adapters) continue;
     const int64_t same = common_beginning(&slot->prompt, tokens);
     if (same > most) most = same;
   }
@@ -112,7 +112,7 @@ static server_slot *choose_slot(server_context *server, const server_tokens *tok
   int64_t most = 0;
   for (int64_t i = 0; i < count_slots(server); i++) {
     server_slot *slot = slot_at(server, i);
-    if (STATE_OF_SLOT(slot) != SLOT_IDLE) continue;
+    if (slot->state != SLOT_IDLE) continue;
     const int64_t length = length_of(&slot->prompt);
     if (length == 0 && !empty) empty = slot;
     if (!oldest || LAST_USE_OF_SLOT(slot) < LAST_USE_OF_SLOT(oldest)) oldest = slot;
@@ -131,7 +131,7 @@ static server_slot *choose_slot(server_context *server, const server_tokens *tok
 }
 
 // Gives a slot the part of a prompt that the store or another slot has, if that is more than its own.
-static void fetch_prompt(server_context *server, server_slot *slot, const server_tokens *tokens, uint64_t adapters) {
+NOINLINE void fetch_prompt(server_context *server, server_slot *slot, const server_tokens *tokens, uint64_t adapters) {
   int64_t shared;
   stored_prompt *stored = find_prompt(tokens, adapters, &shared);
   server_slot *source = 0;

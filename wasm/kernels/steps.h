@@ -11,6 +11,8 @@
 #define STEP_TOKENS ((int32_t *)STEP_TOKENS_CELL) // most tokens of a step; 0: as many as the context was made for
 #define LEAVE_STEP ((int32_t *)LEAVE_STEP_CELL)
 #define LEFT_TOKENS ((int32_t *)LEFT_TOKENS_CELL) // of the step that was left
+#define SERVER (*(server_context **)SERVER_CELL)
+#define GUESSED_TOKENS (*(int32_t *)GUESSED_TOKENS_CELL) // in the current step
 
 typedef struct {
   uint8_t unused[AT_LLAMA_BATCH_EXT_TOKENS];
@@ -26,6 +28,8 @@ extern int32_t original_process(llama_context *context, int32_t type, const llam
 // step; while it has HOLD_STEP set, it gets what has been computed already.
 void kernel_update_slots(server_context *server) {
   if (HOLD_STEP) return;
+  SERVER = server;
+  GUESSED_TOKENS = 0;
   llama_context *context = server->context;
   const int32_t asked = *STEP_TOKENS, most = context->micro_batch;
   if (asked > 0) context->batch = asked < most ? asked : most;

@@ -1,5 +1,5 @@
 import path from "node:path";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { loadResultSchema } from "../../dialects/management/model-schemas.ts";
 import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
@@ -15,6 +15,7 @@ interface LoadCommandOptions extends ClientOptions {
   contextSize?: number;
   mmproj?: string;
   default?: boolean;
+  speculation?: string;
 }
 
 /** -1 asks for all layers. */
@@ -33,6 +34,12 @@ export function loadCommand(io: CliIo): Command {
       parseInteger(1),
     )
     .option("--mmproj <file>", "vision projector")
+    .addOption(
+      new Option(
+        "--speculation <kind>",
+        "guess tokens from what the text repeats, and check several at once",
+      ).choices(["off", "ngram"]),
+    )
     .option("--default", "make it the default model")
     .action(async (name: string, options: LoadCommandOptions) => {
       const client = connect(io, options);
@@ -46,6 +53,7 @@ export function loadCommand(io: CliIo): Command {
         context_size: options.contextSize ?? 0,
         mmproj: options.mmproj && path.resolve(options.mmproj),
         set_default: options.default,
+        speculation: options.speculation,
       });
       if (options.json) return writeJson(io.stdout, answer);
       const { alias, parameters, gpu_layers } = answer;

@@ -151,6 +151,12 @@ export const loadRequestSchema = z.object({
     ),
   mmproj: z.string().min(1).max(MAX_PATH_LENGTH).nullish().describe("Path of a vision projector."),
   set_default: z.boolean().nullish().describe("Make it the default model."),
+  speculation: z
+    .enum(["off", "ngram"])
+    .nullish()
+    .describe(
+      "Whether its requests guess tokens from what the text repeats (ngram), unless they say themselves. Default: models.speculation.",
+    ),
 });
 
 export const loadResultSchema = z.object({

@@ -36,12 +36,14 @@ interface RequestContext {
   readonly sharedContext: boolean;
   /** See canReasonUnasked. */
   readonly reasonsUnasked: boolean;
+  /** Most tokens to guess at once, unless the request says. */
+  readonly guessTokens: number;
 }
 
 /** Converts a request into one for llama.cpp's server, field by field: nothing else is passed on. */
 export function buildCompletionCall(
   request: GenerationRequest,
-  { mediaMarker, contextSize, sharedContext, reasonsUnasked }: RequestContext,
+  { mediaMarker, contextSize, sharedContext, reasonsUnasked, guessTokens }: RequestContext,
 ): CompletionCall {
   const files: Uint8Array[] = [];
   const { input } = request;
@@ -57,7 +59,9 @@ export function buildCompletionCall(
     ...(request.stop.length > 0 && { stop: request.stop, verbose: true }),
     max_tokens: request.maxTokens ?? -1,
     cache_prompt: request.cachePrompt,
-    ...buildSampling(request.sampling, contextSize),
+    ...buildSampling({ ...request.sampling, guessTokens: undefined }, contextSize),
+    // A field that means nothing here, in which our kernels find how much they may guess.
+    sse_ping_interval: request.sampling.guessTokens ?? guessTokens,
   };
   if (input.kind === "prompt") {
     return {

@@ -43,6 +43,7 @@ export class EngineCore {
   readonly #decodeWebp: EnginePlatform["decodeWebp"];
   readonly #reasonsUnasked: boolean;
   readonly #purpose: EngineSettings["purpose"];
+  readonly #guessTokens: number;
   /** Held while a prompt is read that must not share steps with another. */
   readonly #prompts = new Mutex();
   /** Set when slots share a context. */
@@ -59,7 +60,8 @@ export class EngineCore {
       purpose,
       sharedContext,
       chatTemplate,
-    }: Pick<EngineSettings, "purpose" | "sharedContext" | "chatTemplate">,
+      guessTokens = 0,
+    }: Pick<EngineSettings, "purpose" | "sharedContext" | "chatTemplate" | "guessTokens">,
     steps: StepControl | undefined,
   ) {
     this.#session = session;
@@ -71,6 +73,7 @@ export class EngineCore {
       chatTemplate ?? session.info.metadata["tokenizer.chat_template"] ?? "",
     );
     this.#purpose = purpose;
+    this.#guessTokens = guessTokens;
     this.#sharedRoom = sharedContext ? new SharedRoom(info.contextTokens, () => this.#loop.steps) : undefined;
     this.info = info;
   }
@@ -146,6 +149,7 @@ export class EngineCore {
       contextSize: this.info.contextSize,
       sharedContext: this.#sharedRoom !== undefined,
       reasonsUnasked: this.#reasonsUnasked,
+      guessTokens: this.#guessTokens,
     });
     if (has(request, "image") && !this.info.hasImageInput) throw unsupported("see images");
     if (has(request, "audio") && !this.info.hasAudioInput) throw unsupported("hear audio");

@@ -1,4 +1,5 @@
 import { contextTokens, type EngineSpec } from "../protocol/engine-spec.ts";
+import { MOST_GUESSED } from "../protocol/sampling-fields.ts";
 import type { LoadParameters } from "./wllama-api.ts";
 
 /** The part of a specification without file names; files reach the engine as blobs. */
@@ -32,6 +33,7 @@ export function buildLoadParameters(
     reasoning_format: "deepseek",
     prefill_assistant: false,
     ctx_shift: settings.contextShift,
+    spec_draft_n_max: settings.purpose === "generate" ? MOST_GUESSED : 0,
     cache_idle_slots: false, // needs llama.cpp's prompt cache, which is turned off
     ...(settings.cacheTypeK && { cache_type_k: settings.cacheTypeK }),
     ...(settings.cacheTypeV && { cache_type_v: settings.cacheTypeV }),

@@ -24,6 +24,8 @@ export interface LoadParameters {
   readonly reasoning_format: "deepseek";
   readonly ctx_shift: boolean;
   readonly cache_idle_slots: boolean;
+  /** Most tokens of a guess; 0: the engine makes none, whatever a request says. */
+  readonly spec_draft_n_max: number;
   readonly cache_type_k?: string;
   readonly cache_type_v?: string;
   readonly chat_template?: string;

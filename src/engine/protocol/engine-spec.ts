@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { gpuDeviceSchema } from "../gpu/gpu-report.ts";
+import { MOST_GUESSED } from "./sampling-fields.ts";
 
 const loraAdapterSchema = z.object({ path: z.string(), scale: z.number() });
 
@@ -46,6 +47,8 @@ export const engineSpecSchema = z.object({
   chatTemplate: z.string().optional(),
   /** Drop the oldest tokens instead of stopping when the context is full. */
   contextShift: z.boolean(),
+  /** Most tokens to guess at once for a request that does not say; absent: none. */
+  guessTokens: z.int().min(0).max(MOST_GUESSED).optional(),
   /** Bytes of the heap for prompts that no slot holds any more; absent: none. */
   promptCacheBytes: z.int().min(0).optional(),
 });

@@ -152,6 +152,8 @@ export const usageSchema = z.object({
   cachedTokens: z.int().min(0),
   /** Completion tokens spent on reasoning, as far as that is known. */
   reasoningTokens: z.int().min(0),
+  /** Tokens that were guessed, and those of them that the model said too; absent: none were. */
+  guesses: z.object({ tokens: z.int().min(0), kept: z.int().min(0) }).optional(),
 });
 export type Usage = z.infer<typeof usageSchema>;
 

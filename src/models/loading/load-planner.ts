@@ -2,7 +2,14 @@ import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { checkTemplateLength } from "../../engine/try-template.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
-import { type ContextSource, type GgufSummary, NO_SETTINGS, type Residency } from "../model.ts";
+import {
+  type ContextSource,
+  type GgufSummary,
+  type LoadOptions,
+  NO_SETTINGS,
+  type Residency,
+  type Speculation,
+} from "../model.ts";
 import type { ModelsOptions } from "../models-options.ts";
 import type { ContextChoice } from "./context-choice.ts";
 import { type CallerWishes, EnginePlanner, type EnginePlannerOptions } from "./engine-planner.ts";
@@ -42,7 +49,7 @@ export interface LoadPlan extends MemoryNeeds {
 }
 
 /** The caller's choices for a load; the rest comes from the model and the configuration. */
-interface Overrides extends Residency, CallerWishes {
+interface Overrides extends Residency, CallerWishes, Pick<LoadOptions, "speculation"> {
   readonly keepAliveMs: number;
   readonly mayEvict: boolean;
 }
@@ -60,6 +67,13 @@ interface LoadPlannerOptions
 interface Surroundings {
   readonly takenOnGpu: number;
   readonly free: number;
+}
+
+/** Most tokens of a guess from what the text repeats: longer ones gain little, and cost much where they are wrong. */
+const NGRAM_TOKENS = 16;
+
+function guessTokens(speculation: Speculation): number {
+  return speculation === "ngram" ? NGRAM_TOKENS : 0;
 }
 
 /** Decides on the exact engine to start for a model on disk. */
@@ -137,6 +151,7 @@ export class LoadPlanner {
         adapters: await Promise.all(adapters),
         ...(settings.flashAttention && { flashAttention: settings.flashAttention }),
         ...(settings.template === undefined ? {} : { chatTemplate: settings.template }),
+        guessTokens: guessTokens(overrides.speculation ?? this.#options.config.models.speculation),
       },
       place: async (each) => await this.#options.placeLayers(gguf, each, layers, takenOnGpu),
     });

@@ -32,6 +32,8 @@ export const SAMPLING_SAMPLES = {
   ignore_eos: true,
   t_max_predict_ms: 100,
   n_indent: 2,
+  draft_max: 8,
+  "speculative.n_max": 8,
 };
 
 /** The same of what else llama.cpp's server takes. */
