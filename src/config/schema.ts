@@ -1,6 +1,7 @@
 import os from "node:os";
 import path from "node:path";
 import { z } from "zod";
+import { namedLoadSettings } from "./load-settings.ts";
 import { defaultCacheDir } from "../launch/default-cache-dir.mjs";
 import { canHaveFolder, ownTemporaryFolder } from "../launch/own-folder.mjs";
 
@@ -195,6 +196,7 @@ export const configSchema = z.strictObject({
     .prefault({}),
   engine: z
     .strictObject({
+      ...namedLoadSettings,
       threads: z
         .int()
         .min(0)
@@ -207,7 +209,7 @@ export const configSchema = z.strictObject({
         .max(8192)
         .default(0)
         .describe(
-          "Maximum prompt tokens processed in one step; 0 chooses as many as fit into 128 MiB of memory.",
+          "Maximum prompt tokens processed in one step, unless the load or the model says otherwise; 0 chooses as many as fit into 128 MiB of memory.",
         ),
       kernels: z
         .enum(["auto", "stock"])
@@ -216,7 +218,9 @@ export const configSchema = z.strictObject({
       flash_attention: z
         .enum(["auto", "true", "false"])
         .default("auto")
-        .describe("Flash attention, unless the model says otherwise."),
+        .describe(
+          "Flash attention. auto: on a GPU that has it, and with a quantized cache_type_v, which needs it.",
+        ),
       load_timeout: duration
         .default(600_000)
         .describe("Maximum time without progress while loading a model."),

@@ -181,6 +181,7 @@ function readableCode(): string[] {
     ...folders.map((folder) => path.join(folder, path.sep)),
     path.join(wllama.folder, "package.json"),
     path.join(import.meta.dirname, "..", "launch", "skip-languages.mjs"),
+    path.join(import.meta.dirname, "..", "config", `load-settings${path.extname(import.meta.filename)}`),
   ];
 }
 

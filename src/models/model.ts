@@ -1,4 +1,5 @@
 import type { ContextExcess } from "../errors/service-error.ts";
+import type { LoadSettings } from "../config/load-settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Sampling } from "../engine/protocol/generation.ts";
 
@@ -17,6 +18,8 @@ export interface GgufSummary {
   readonly embeddingLength: number;
   /** Attention heads of the block with the most; 0 if the header does not say. */
   readonly headCount: number;
+  /** Numbers in a key and in a value of one head; absent if the header does not say. */
+  readonly headWidths?: { readonly key: number; readonly value: number } | undefined;
   readonly blockCount: number;
   /** Quantization in the field's own words: "Q4_K_M", "Q8_0", "F16". */
   readonly quantization: string;
@@ -102,7 +105,8 @@ export interface ModelSettings {
   readonly stop: readonly string[];
   readonly contextSize: number | undefined;
   readonly gpuLayers: number | undefined;
-  readonly flashAttention: "auto" | "true" | "false" | undefined;
+  /** How llama.cpp loads it; what is absent comes from the configuration. */
+  readonly load: LoadSettings;
   readonly thinking: { readonly start: string; readonly end: string; readonly enabled: boolean } | undefined;
   readonly toolFormat: ToolFormat | undefined;
   /** CAPABILITY flags, which override what was detected in the model. */
@@ -125,7 +129,7 @@ export const NO_SETTINGS: ModelSettings = {
   stop: [],
   contextSize: undefined,
   gpuLayers: undefined,
-  flashAttention: undefined,
+  load: {},
   thinking: undefined,
   toolFormat: undefined,
   capabilities: {},
@@ -155,6 +159,8 @@ export interface Model {
   readonly settings: ModelSettings;
   /** Context of the loaded engine, or what it would be loaded with. */
   readonly contextSize: number;
+  /** How it has been loaded, or would be, as far as anybody has said. */
+  readonly loadSettings: LoadSettings;
   /** Where that number comes from; absent: unknown. */
   readonly contextSource?: ContextSource | undefined;
   /** Layers actually offloaded, or what a load would request. */
@@ -181,6 +187,8 @@ export interface Residency {
   readonly contextSize?: number | undefined;
   /** Layers to offload, if it has to be loaded. */
   readonly gpuLayers?: number | undefined;
+  /** How it is loaded, if it has to be; what is absent comes from its settings or the configuration. */
+  readonly load?: LoadSettings | undefined;
   /**
    * Milliseconds of idleness after which it is unloaded: 0 right after its last request, Infinity never. Absent: never for
    * an explicit load; for a request as it was loaded, or the configured keep_alive.

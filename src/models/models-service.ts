@@ -156,12 +156,13 @@ class ModelsService implements Models {
       contextSize,
       fallbackContext,
       gpuLayers,
+      load,
       speculation,
       keepAliveMs = Number.POSITIVE_INFINITY,
     } = options;
     const mayEvict = this.#options.config.models.auto_load;
     try {
-      const wishes = { contextSize, fallbackContext, gpuLayers, speculation };
+      const wishes = { contextSize, fallbackContext, gpuLayers, load, speculation };
       const plan = await this.#planner.plan(record, { ...wishes, keepAliveMs, mayEvict });
       await this.#pool.load(alias, plan, signal);
     } catch (error) {
@@ -275,6 +276,7 @@ class ModelsService implements Models {
       memoryBytes,
       isDefault: record.alias === this.#default.alias,
       isPulling: this.#pulls.isPulling(record.alias),
+      likelySettings: (each) => this.#planner.loadSettings(each),
       likelyContext: (each) => this.#planner.likelyContext(each),
     });
   }

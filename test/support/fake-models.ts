@@ -22,6 +22,7 @@ export function fakeModel(changes: Partial<Model> = {}): Model {
     files: ["/models/fake.gguf"],
     projector: undefined,
     adapters: [],
+    loadSettings: {},
     gguf: {
       architecture: "llama",
       name: "Fake",
@@ -51,7 +52,7 @@ export function fakeModel(changes: Partial<Model> = {}): Model {
       stop: [],
       contextSize: undefined,
       gpuLayers: undefined,
-      flashAttention: undefined,
+      load: {},
       thinking: undefined,
       toolFormat: undefined,
       capabilities: {},

@@ -97,6 +97,7 @@ export interface Fixture {
 
 export interface FixtureOptions {
   readonly config?: ConfigInput["models"];
+  readonly engineConfig?: ConfigInput["engine"];
   readonly estimateMemory?: EstimateMemory;
   readonly placeLayers?: PlaceLayers;
   readonly root?: string;
@@ -125,6 +126,7 @@ export async function startModels(options: FixtureOptions = {}): Promise<Fixture
     config: configSchema.parse({
       cache_dir: cacheDir,
       models: { memory_budget: 100 * MIB, ...options.config },
+      engine: options.engineConfig,
     }),
     startEngine: engines.start,
     estimateMemory: options.estimateMemory ?? (() => 10 * MIB),

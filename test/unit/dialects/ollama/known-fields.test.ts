@@ -59,6 +59,8 @@ const options: Record<string, unknown> = {
   num_ctx: 100,
   num_predict: 3,
   num_gpu: 2,
+  num_batch: 64,
+  num_keep: 4,
   ...SAMPLING_SAMPLES,
   stop: ["x"],
   repetition_guard: true,

@@ -12,7 +12,6 @@ const SPEC = {
   contextSize: 4096,
   contextShift: false,
   gpuLayers: 0,
-  adapters: [],
 } as const;
 const QUESTION: PromptCacheQuestion = {
   spec: SPEC,
@@ -32,6 +31,7 @@ test.each([
   ["nothing with the stock kernels", { kernels: "stock", configured: MIB }, undefined],
   ["nothing for a model that does not generate", { spec: { ...SPEC, purpose: "embed" } }, undefined],
   ["nothing for a context that shifts", { spec: { ...SPEC, contextShift: true } }, undefined],
+  ["nothing where parts of prompts are moved", { spec: { ...SPEC, cacheReuse: 64 } }, undefined],
   ["nothing with layers on a GPU", { spec: { ...SPEC, gpuLayers: 3 } }, undefined],
 ] as const)("prompts get %s", (_, change, bytes) => {
   expect(choosePromptCache({ ...QUESTION, ...change })).toBe(bytes);
