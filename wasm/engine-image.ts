@@ -58,7 +58,8 @@ function calledOriginals(
   return Object.fromEntries(originals.filter(([name]) => called.has(name)));
 }
 
-async function expectHash(bytes: Uint8Array, expected: string, what: string): Promise<void> {
+/** @throws EngineImageError when the bytes have another SHA-256 */
+export async function expectHash(bytes: Uint8Array, expected: string, what: string): Promise<void> {
   const found = await sha256Hex(bytes);
   if (found !== expected)
     throw new EngineImageError(`${what} is not the one expected: SHA-256 ${found}, not ${expected}`);

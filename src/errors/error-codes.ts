@@ -123,6 +123,7 @@ export const ERROR_CODES = {
   inference_failed: define("model_error", 500, true, "The model failed on this request."),
   engine_crashed: define("model_error", 500, true, "The engine process ended while the request ran."),
   deadline_exceeded: define("model_error", 500, true, "The request ran past its deadline."),
+  quantization_failed: define("model_error", 500, true, "The process that quantizes ended unexpectedly."),
   model_load_failed: define("model_error", 500, false, "The model could not be loaded."),
   invalid_model_file: define(
     "model_error",

@@ -27,10 +27,14 @@ import type {
   ModelSizes,
   PullProgress,
   PullResult,
+  QuantizedModel,
+  QuantizeOptions,
+  QuantizeProgress,
   Residency,
 } from "./model.ts";
 import type { ModelsOptions } from "./models-options.ts";
 import { Pulls } from "./pulls.ts";
+import { ModelQuantizer } from "./quantize/model-quantizer.ts";
 import { recordToLoad } from "./record-to-load.ts";
 import type { CheckDefinition } from "./registry/defined-models.ts";
 import type { ModelRecord } from "./registry/model-record.ts";
@@ -52,6 +56,7 @@ class ModelsService implements Models {
   readonly #planner: LoadPlanner;
   readonly #pulls: Pulls;
   readonly #default: DefaultModel;
+  readonly #quantizer: ModelQuantizer;
   readonly blobs: BlobStore;
   readonly #imported: ImportedFiles;
 
@@ -67,6 +72,7 @@ class ModelsService implements Models {
     const gpuMemory = options.gpuMemory ?? { budget: () => Number.POSITIVE_INFINITY, estimate: () => 0 };
     const inspect = createGgufInspector();
     const budget = configuredAllowance(config.models.memory_budget, machineMemory);
+    const processors = options.processors ?? machineProcessors();
     this.#registry = new ModelRegistry({
       ...options,
       config: withFolders(config, [this.blobs.folder, this.#imported.folder]),
@@ -88,7 +94,14 @@ class ModelsService implements Models {
       estimateGpuMemory: gpuMemory.estimate,
       takenOnGpu: (alias, mayEvict) => this.#pool.memory.takenOnGpu(alias, mayEvict),
       freeMemory: (alias, mayEvict) => this.#pool.memory.free(alias, mayEvict),
-      processors: options.processors ?? machineProcessors(),
+      processors,
+    });
+    this.#quantizer = new ModelQuantizer({
+      defined: this.#registry.defined,
+      blobs: this.blobs,
+      quantizeTensors: options.quantizeTensors,
+      processors: processors.usable,
+      check: this.#checkDefinition,
     });
     this.#pulls = new Pulls({ hub, resolver, models: this.#registry.hub, events });
     const configured = config.models.default;
@@ -188,7 +201,10 @@ class ModelsService implements Models {
     await this.#pool.clear(alias, why, "request");
     const modelfile = this.#registry.defined.written(alias);
     const source = await this.#registry.remove(alias);
-    if (modelfile !== undefined) await this.#imported.release(modelfile);
+    if (modelfile !== undefined) {
+      await this.blobs.discardOf(modelfile);
+      await this.#imported.release(modelfile);
+    }
     await this.#default.refresh();
     this.#options.events.emit({ type: "model-deleted", model: alias });
     return { alias, source };
@@ -239,6 +255,15 @@ class ModelsService implements Models {
   async copy(source: string, target: string): Promise<Model> {
     const { defined } = this.#registry;
     return await this.#made(await defined.copy(await this.#find(source), target, this.#checkDefinition));
+  }
+
+  async quantize(
+    options: QuantizeOptions,
+    onProgress: (progress: QuantizeProgress) => void,
+    signal: AbortSignal,
+  ): Promise<QuantizedModel> {
+    const { record, ...figures } = await this.#quantizer.quantize(options, onProgress, signal);
+    return { ...figures, model: await this.#made(record) };
   }
 
   async modelfile(name: string): Promise<string> {

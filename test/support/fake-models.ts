@@ -169,6 +169,13 @@ export class FakeModels implements Models {
     return this.#put({ ...(await this.get(source)), alias: target });
   }
 
+  quantize: Models["quantize"] = async ({ alias, quantization }, onProgress) => {
+    onProgress({ from: "F16", to: quantization, completedBytes: 100, totalBytes: 100 });
+    const fake = fakeModel({ alias, source: { kind: "modelfile", base: "fake" } });
+    const model = this.#put({ ...fake, gguf: { ...fake.gguf, quantization } });
+    return { model, sourceBytes: 400, sizeBytes: 100, bitsPerWeight: 4.5, fallbackTensors: 0 };
+  };
+
   async modelfile(): Promise<string> {
     return "FROM /models/fake.gguf\n";
   }
