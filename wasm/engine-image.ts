@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "20af9b062d43fb6617e463cf43c109a45aec3aa84711d2ff5e2134599186a8e3";
+const KERNELS_SHA256 = "09ee254932228ca81fa4f33dd0fb20c2a2ac72951bbfd704ff53f5f9e2a2a79a";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "21e29f96a3646a3dfaff99579b157afb4a3848ff885d9594b6ed00ff2a952127";
+export const IMAGE_SHA256 = "daf0de9231e69d6aa1f9c638d63789a0fffc16bc11080b0b2ec3e67f3a71eb1f";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {
@@ -37,6 +37,7 @@ export async function buildEngineImage(
     imports: merged("imports"),
     splices: CHANGES.flatMap(({ splices }) => splices ?? []),
     exports: merged("exports"),
+    exportedKernels: CHANGES.flatMap(({ exportedKernels }) => exportedKernels ?? []),
     memoryMaximum: Math.max(...CHANGES.map(({ memoryMaximum }) => memoryMaximum ?? 0)),
   });
 }

@@ -1,3 +1,4 @@
+import type { ModelSlots } from "./slots/model-slots.ts";
 import type { ContextExcess } from "../errors/service-error.ts";
 import type { LoadSettings } from "../config/load-settings.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -404,6 +405,8 @@ export interface Models {
   ): Promise<QuantizedModel>;
   /** A Modelfile that would recreate this model. */
   modelfile(name: string): Promise<string>;
+  /** What is in the slots of models, and the prompts that are saved of them. */
+  readonly slots: Pick<ModelSlots, "list" | "save" | "restore" | "erase" | "delete">;
   /** Ends all engines; nothing can be loaded afterwards. */
   close(): Promise<void>;
 }

@@ -39,6 +39,8 @@ import { recordToLoad } from "./record-to-load.ts";
 import type { CheckDefinition } from "./registry/defined-models.ts";
 import type { ModelRecord } from "./registry/model-record.ts";
 import { ModelRegistry } from "./registry/model-registry.ts";
+import type { ModelSlots } from "./slots/model-slots.ts";
+import { SavedPrompts } from "./slots/saved-prompts.ts";
 import { StateFile } from "./registry/state-file.ts";
 
 /** Creates the {@link Models} of a daemon: reads the saved state and the models on disk, but loads nothing. */
@@ -56,6 +58,7 @@ class ModelsService implements Models {
   readonly #planner: LoadPlanner;
   readonly #pulls: Pulls;
   readonly #default: DefaultModel;
+  readonly #prompts: SavedPrompts;
   readonly #quantizer: ModelQuantizer;
   readonly blobs: BlobStore;
   readonly #imported: ImportedFiles;
@@ -79,8 +82,14 @@ class ModelsService implements Models {
       state,
       inspect,
     });
+    this.#prompts = new SavedPrompts(options, {
+      aliasOf: async (name) => (await this.#find(name)).alias,
+      acquire: async (name, signal) => await this.acquire(name, signal),
+      engineOf: (alias) => this.#pool.model(alias)?.engine,
+    });
     this.#pool = new EnginePool({
       ...options,
+      prompts: this.#prompts.kept,
       clock,
       budget,
       gpuBudget: gpuMemory.budget,
@@ -110,6 +119,10 @@ class ModelsService implements Models {
 
   get defaultAlias(): string | undefined {
     return this.#default.alias;
+  }
+
+  get slots(): ModelSlots {
+    return this.#prompts.slots;
   }
 
   get downloads(): readonly Download[] {
@@ -198,13 +211,14 @@ class ModelsService implements Models {
       throw new ServiceError("model_busy", `The model "${alias}" is being downloaded.`);
     }
     const why = new ServiceError("model_not_found", `The model "${alias}" has been deleted.`);
-    await this.#pool.clear(alias, why, "request");
+    await this.#pool.clear(alias, why, "deleted");
     const modelfile = this.#registry.defined.written(alias);
     const source = await this.#registry.remove(alias);
     if (modelfile !== undefined) {
       await this.blobs.discardOf(modelfile);
       await this.#imported.release(modelfile);
     }
+    await this.#prompts.folder?.removeAll(alias);
     await this.#default.refresh();
     this.#options.events.emit({ type: "model-deleted", model: alias });
     return { alias, source };
@@ -272,6 +286,7 @@ class ModelsService implements Models {
 
   async close(): Promise<void> {
     await this.#pool.close();
+    this.#prompts.close();
   }
 
   /** @throws ServiceError model_not_found, or model_loading during its download */

@@ -44,9 +44,10 @@ const ROPE = THREAD + 15;
 const SPECULATION = THREAD + 16;
 const GUESS = THREAD + 17;
 const ALLOCATE = THREAD + 18;
-const COPY_SEQUENCE = THREAD + 19;
-const STATE_SIZE = THREAD + 20;
-const SINGLE_TASK = THREAD + 21;
+const STATE_SIZE = THREAD + 19;
+const PUSH_TOKEN = THREAD + 20;
+const COPY_SEQUENCE = THREAD + 21;
+const SINGLE_TASK = THREAD + 22;
 const BARRIER = 1;
 
 /** Functions that turn rows of blocks into floats, or back. */
@@ -108,8 +109,9 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         DOT_TYPE,
         [0x60, 3, I64, I32, I64, 1, I32],
         [0x60, 2, I64, I32, 1, I64],
-        type(I64, I32, I32),
         [0x60, 3, I64, I32, I32, 1, I64],
+        type(I64, I32),
+        type(I64, I32, I32),
         [0x60, 3, I64, I64, I32, 1, I32],
       ]),
     ),
@@ -143,6 +145,7 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [17],
         [18],
         [19],
+        [20],
       ]),
     ),
     section(6, vector([stackPointer])),
@@ -185,8 +188,9 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         body(0x20, 0),
         body(),
         body(...allocate),
-        body(),
         body(0x42, 0),
+        body(),
+        body(),
         body(0x41, 0),
       ]),
     ),
@@ -259,6 +263,14 @@ export function linkHost(
       ggml_barrier: BARRIER,
       // No test runs a step, starts a thread or reads a grammar: any function of the type will do.
       original_grammar_apply: 0,
+      state_size: STATE_SIZE,
+      get_state: ALTERNATES,
+      set_state: ALTERNATES,
+      push_token: PUSH_TOKEN,
+      copy_sequence: COPY_SEQUENCE,
+      try_to_allocate: THREAD,
+      original_tokenize_input: OPERATOR,
+      original_process_single_task: SINGLE_TASK,
       vocabulary_is_end: IS_END,
       vocabulary_piece: PIECE,
       free_memory: BARRIER,
@@ -270,13 +282,6 @@ export function linkHost(
       original_update_slots: BARRIER,
       original_secondary_thread: THREAD,
       ...Object.fromEntries(CONVERSIONS.map((name) => [name, DEQUANTIZE])),
-      copy_sequence: COPY_SEQUENCE,
-      state_size: STATE_SIZE,
-      state_read: ALTERNATES,
-      state_write: ALTERNATES,
-      try_to_allocate: THREAD,
-      original_tokenize_input: OPERATOR,
-      original_process_single_task: SINGLE_TASK,
       compute_dup: DUP,
       compute_rope: ROPE,
     },

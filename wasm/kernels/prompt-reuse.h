@@ -35,7 +35,7 @@ static void prepare_slot(server_context *server, server_task *task) {
   const uint64_t *memory = server->context->memory;
   const server_tokens *tokens = &TOKENS_OF_TASK(task);
   if ((uint32_t)TYPE_OF_TASK(task) > LAST_TASK_WITH_SLOT || SLOT_OF_TASK(task) != -1 || tokens->media > 0) return;
-  if (!memory || !is_kv_cache(*memory) || DRAFT_OF_SLOT(slot_at(server, 0))) return;
+  if (!memory || !is_kv_cache(*memory) || slot_at(server, 0)->draft) return;
   const uint64_t adapters = adapters_of_task(server, task);
   server_slot *slot = choose_slot(server, tokens, adapters, is_reused(task));
   if (!slot) return; // all are busy: it is asked for again later

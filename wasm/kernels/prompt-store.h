@@ -19,9 +19,10 @@ typedef struct stored_prompt {
 
 extern void *try_to_allocate(uint64_t bytes);
 extern void free_memory(void *memory);
+extern void push_token(void *tokens, int32_t token);
 extern uint64_t state_size(llama_context *context, int32_t sequence, int32_t flags);
-extern uint64_t state_read(llama_context *context, void *to, uint64_t bytes, int32_t sequence, int32_t flags);
-extern uint64_t state_write(llama_context *context, const void *from, uint64_t bytes, int32_t sequence, int32_t flags);
+extern uint64_t get_state(llama_context *context, uint8_t *to, uint64_t bytes, int32_t sequence, int32_t flags);
+extern uint64_t set_state(llama_context *context, const uint8_t *from, uint64_t bytes, int32_t sequence, int32_t flags);
 
 INLINE uint8_t *state_of(stored_prompt *prompt) { return (uint8_t *)prompt + prompt->bytes - prompt->state_bytes; }
 
@@ -79,7 +80,7 @@ NOINLINE stored_prompt *keep_prompt(server_slot *slot, uint64_t adapters) {
     if (same == length) drop_prompt(link); // the new one has all of it
     else link = &each->next;
   }
-  llama_context *context = CONTEXT_OF_SLOT(slot);
+  llama_context *context = slot->context;
   const int64_t state_bytes = state_size(context, slot->id, 0);
   const int64_t bytes = sizeof(stored_prompt) + (count + 1) / 2 * 8 + state_bytes;
   if (state_bytes == 0 || bytes > STORE_LIMIT) return 0;
@@ -92,7 +93,7 @@ NOINLINE stored_prompt *keep_prompt(server_slot *slot, uint64_t adapters) {
   int32_t *tokens = (int32_t *)(prompt + 1);
   prompt->tokens = (server_tokens){0, {tokens, tokens + count, tokens + count}};
   __builtin_memcpy(tokens, slot->prompt.list.begin, count * sizeof(int32_t));
-  if ((int64_t)state_read(context, state_of(prompt), state_bytes, slot->id, 0) != state_bytes) {
+  if ((int64_t)get_state(context, state_of(prompt), state_bytes, slot->id, 0) != state_bytes) {
     free_memory(prompt);
     return 0;
   }
@@ -103,17 +104,7 @@ NOINLINE stored_prompt *keep_prompt(server_slot *slot, uint64_t adapters) {
 }
 
 // Gives a slot, whose part of the cache is empty, the tokens of a prompt.
-NOINLINE int set_tokens(server_slot *slot, const server_tokens *tokens) {
-  token_list *list = &slot->prompt.list;
-  const int64_t count = length_of(tokens);
-  if (list->limit - list->begin < count) {
-    int32_t *larger = try_to_allocate(count * sizeof(int32_t));
-    if (!larger) return 0;
-    free_memory(list->begin);
-    list->begin = larger;
-    list->limit = larger + count;
-  }
-  __builtin_memcpy(list->begin, tokens->list.begin, count * sizeof(int32_t));
-  list->end = list->begin + count;
-  return 1;
+NOINLINE void add_tokens(server_slot *slot, const int32_t *tokens, int64_t count) {
+  uint8_t *const list = (uint8_t *)slot + AT_SERVER_SLOT_PROMPT_TOKENS_TOKENS - AT_SERVER_TOKENS_TOKENS;
+  for (int64_t i = 0; i < count; i++) push_token(list, tokens[i]);
 }

@@ -41,11 +41,15 @@ typedef struct { uint64_t media; token_list list; } server_tokens;
 
 typedef struct {
   int32_t id;
-  uint8_t unused_a[AT_SERVER_SLOT_TASK - 4];
-  const server_task *task;
-  uint8_t unused_b[AT_SERVER_SLOT_STATE - AT_SERVER_SLOT_TASK - 8];
+  uint8_t unused_a[AT_SERVER_SLOT_CTX_TGT - 4];
+  llama_context *context, *draft;
+  uint8_t unused_b[AT_SERVER_SLOT_TASK - AT_SERVER_SLOT_CTX_DFT - 8];
+  server_task *task, *last_task;
+  int64_t last_used;    // in microseconds of llama.cpp's clock; -1: never
+  int32_t context_size; // tokens that it may have
+  uint8_t unused_c[AT_SERVER_SLOT_STATE - AT_SERVER_SLOT_N_CTX - 4];
   int32_t state;
-  uint8_t unused_c[AT_SERVER_SLOT_PROMPT_TOKENS_MAP_IDX_TO_MEDIA - AT_SERVER_SLOT_STATE - 4];
+  uint8_t unused_d[AT_SERVER_SLOT_PROMPT_TOKENS_MAP_IDX_TO_MEDIA - AT_SERVER_SLOT_STATE - 4];
   server_tokens prompt; // what it has in the cache
 } server_slot;
 
@@ -60,12 +64,13 @@ enum { BYTES_OF_SLOT = 3296, BYTES_OF_ADAPTER = 88, SCALE_IN_ADAPTER = 24 };
 _Static_assert(offsetof(llama_context, batch) == AT_LLAMA_CONTEXT_CPARAMS_N_BATCH, "llama_context.cparams.n_batch");
 _Static_assert(offsetof(llama_context, memory) == AT_LLAMA_CONTEXT_MEMORY, "llama_context.memory");
 _Static_assert(offsetof(server_context, slots) == AT_SERVER_CONTEXT_IMPL_SLOTS, "server_context_impl.slots");
+_Static_assert(offsetof(server_slot, draft) == AT_SERVER_SLOT_CTX_DFT, "server_slot.ctx_dft");
+_Static_assert(offsetof(server_slot, last_task) == AT_SERVER_SLOT_TASK_PREV, "server_slot.task_prev");
+_Static_assert(offsetof(server_slot, last_used) == AT_SERVER_SLOT_T_LAST_USED, "server_slot.t_last_used");
+_Static_assert(offsetof(server_slot, context_size) == AT_SERVER_SLOT_N_CTX, "server_slot.n_ctx");
+_Static_assert(offsetof(server_slot, state) == AT_SERVER_SLOT_STATE, "server_slot.state");
 _Static_assert(offsetof(server_slot, prompt.list) == AT_SERVER_SLOT_PROMPT_TOKENS_TOKENS, "server_slot.prompt.tokens.tokens");
 
-#define CONTEXT_OF_SLOT(slot) FIELD(llama_context *, slot, AT_SERVER_SLOT_CTX_TGT)
-#define DRAFT_OF_SLOT(slot) FIELD(llama_context *, slot, AT_SERVER_SLOT_CTX_DFT)
-#define LAST_TASK_OF_SLOT(slot) FIELD(server_task *, slot, AT_SERVER_SLOT_TASK_PREV)
-#define LAST_USE_OF_SLOT(slot) FIELD(int64_t, slot, AT_SERVER_SLOT_T_LAST_USED)
 
 #define SLOT_OF_TASK(task) FIELD(int32_t, task, AT_SERVER_TASK_ID_SLOT)
 #define TYPE_OF_TASK(task) FIELD(int32_t, task, AT_SERVER_TASK_TYPE)

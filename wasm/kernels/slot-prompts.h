@@ -66,10 +66,10 @@ static void set_adapters(server_context *server, server_slot *slot, server_task 
     FIELD(uint32_t, adapters->begin, i * BYTES_OF_ADAPTER + SCALE_IN_ADAPTER) = scale_of_task(server, task, i);
 }
 
-// Keeps what a slot is about to lose. What was not an answer's prompt has no use for anybody.
+// Keeps what a slot is about to lose. What was not an answer's prompt has no use for anybody; without any task it was restored.
 NOINLINE void keep_slot(server_slot *slot) {
-  const server_task *last = LAST_TASK_OF_SLOT(slot);
-  if (last && TYPE_OF_TASK(last) == TASK_COMPLETION) keep_prompt(slot, ADAPTERS_OF_SLOT(slot));
+  const server_task *last = slot->last_task;
+  if (!last || TYPE_OF_TASK(last) == TASK_COMPLETION) keep_prompt(slot, ADAPTERS_OF_SLOT(slot));
 }
 
 // Empties an idle slot that has something, where slots share the room of the context.
@@ -100,8 +100,8 @@ NOINLINE int64_t shared_elsewhere(server_context *server, const server_tokens *t
 
 // Whether a slot loses more than the answer that the next turn of its chat has in other tokens, or not at all.
 static int loses_chat(server_slot *slot, int64_t kept) {
-  server_task *last = LAST_TASK_OF_SLOT(slot);
-  const int64_t asked = last ? length_of(&TOKENS_OF_TASK(last)) : 0;
+  server_task *last = slot->last_task;
+  const int64_t asked = length_of(last ? &TOKENS_OF_TASK(last) : &slot->prompt);
   return length_of(&slot->prompt) - kept >= LEAST_KEPT && kept + TEMPLATE_TOKENS < asked;
 }
 
@@ -115,7 +115,7 @@ static server_slot *choose_slot(server_context *server, const server_tokens *tok
     if (slot->state != SLOT_IDLE) continue;
     const int64_t length = length_of(&slot->prompt);
     if (length == 0 && !empty) empty = slot;
-    if (!oldest || LAST_USE_OF_SLOT(slot) < LAST_USE_OF_SLOT(oldest)) oldest = slot;
+    if (!oldest || slot->last_used < oldest->last_used) oldest = slot;
     const int64_t same = ADAPTERS_OF_SLOT(slot) == adapters ? common_beginning(&slot->prompt, tokens) : 0;
     if (same > most || (own && same == most && length < length_of(&own->prompt))) own = slot, most = same;
   }
@@ -145,7 +145,7 @@ NOINLINE void fetch_prompt(server_context *server, server_slot *slot, const serv
   if (shared < own + LEAST_GAIN) return;
   if (source && SLOTS_SHARE_CONTEXT) {
     original_prompt_clear(slot);
-    if (!set_tokens(slot, &source->prompt)) return;
+    add_tokens(slot, source->prompt.list.begin, length_of(&source->prompt));
     const common_memory memory = {server->context, 0};
     copy_sequence(&memory, source->id, slot->id);
     return;
@@ -155,8 +155,8 @@ NOINLINE void fetch_prompt(server_context *server, server_slot *slot, const serv
   for (;;) {
     stored = find_prompt(tokens, adapters, &shared); // anew: what was kept may have taken its place
     if (!stored || shared < LEAST_GAIN) return;
-    if (state_write(server->context, state_of(stored), stored->state_bytes, slot->id, 0)) break;
+    if (set_state(server->context, state_of(stored), stored->state_bytes, slot->id, 0)) break;
     if (!empty_one(server, slot)) return;
   }
-  if (!set_tokens(slot, &stored->tokens)) original_prompt_clear(slot);
+  add_tokens(slot, stored->tokens.list.begin, length_of(&stored->tokens));
 }

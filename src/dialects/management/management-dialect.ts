@@ -12,6 +12,7 @@ import type { ManagementServices } from "./management-services.ts";
 import { modelFileRoutes } from "./model-file-routes.ts";
 import { modelRoutes } from "./model-routes.ts";
 import { pageRoutes } from "./page-routes.ts";
+import { slotRoutes } from "./slot-routes.ts";
 import { quantizeRoutes } from "./quantize-routes.ts";
 import { systemRoutes } from "./system-routes.ts";
 
@@ -31,6 +32,7 @@ export const managementDialect = (
     ...activityRoutes(services),
     ...hubRoutes(services),
     ...modelFileRoutes(services),
+    ...slotRoutes(services),
     ...importRoutes(services),
     ...quantizeRoutes(services),
     ...modelRoutes(services),
