@@ -3,12 +3,7 @@ import { cpus } from "node:os";
 import { parseArgs } from "node:util";
 import type { Engine } from "../../src/engine/engine.ts";
 import { engineSpec, SHIPPED_MODEL, startEngine } from "../../test/support/engine-fixture.ts";
-import {
-  measureReuse,
-  type PatternName,
-  PROMPT_PATTERNS,
-  type Reuse,
-} from "../../test/support/prompt-patterns.ts";
+import { measureReuse, PROMPT_PATTERNS, type Reuse } from "../../test/support/prompt-patterns.ts";
 import { markdownTable } from "./daemon/statistics.ts";
 
 const HELP = `How much of prompts is read only once, and what that saves.
@@ -40,7 +35,7 @@ interface Measured extends Reuse {
 
 async function run(): Promise<void> {
   const rows: string[][] = [];
-  for (const name of Object.keys(PROMPT_PATTERNS) as PatternName[]) {
+  for (const name of PROMPT_PATTERNS.keys()) {
     const without = await measure(name, 0);
     const withStore = await measure(name, Number(values.bytes));
     rows.push([name, share(without), share(withStore), seconds(without), seconds(withStore)]);
@@ -49,7 +44,7 @@ async function run(): Promise<void> {
   console.log(markdownTable(["pattern", "without", "with the store", "time without", "time with"], rows));
 }
 
-async function measure(name: PatternName, promptCacheBytes: number): Promise<Measured> {
+async function measure(name: string, promptCacheBytes: number): Promise<Measured> {
   const spec = { contextSize: 2048, sharedContext: values.shared, batchSize: 512, promptCacheBytes };
   const engine: Engine = await startEngine(engineSpec(values.model, spec));
   try {

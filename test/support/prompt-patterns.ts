@@ -10,7 +10,7 @@ export function words(name: string, count: number): string {
   return Array.from({ length: count }, (_, at) => `${name}${at * 7} `).join("");
 }
 
-const letters = [..."abcdefghijklmnopqrstuvwxyz"];
+const letters = "abcdefghijklmnopqrstuvwxyz".split("");
 
 /** Six conversations, more than there are slots, take turns. */
 const sixChats: PromptPattern = async (ask) => {
@@ -48,12 +48,12 @@ const tree: PromptPattern = async (ask) => {
   for (const leaf of [...order, ...order.toReversed()]) await ask(leaves[leaf]!);
 };
 
-export const PROMPT_PATTERNS = {
-  "six chats taking turns": sixChats,
-  "two chats with one system prompt": twoChats,
-  "four at once with one system prompt": parallel,
-  "a tree of branches": tree,
-} as const satisfies Record<string, PromptPattern>;
+export const PROMPT_PATTERNS: ReadonlyMap<string, PromptPattern> = new Map([
+  ["six chats taking turns", sixChats],
+  ["two chats with one system prompt", twoChats],
+  ["four at once with one system prompt", parallel],
+  ["a tree of branches", tree],
+]);
 
 export interface Reuse {
   /** Tokens of prompts that were not read again. */
@@ -64,12 +64,10 @@ export interface Reuse {
   readonly prompts: number;
 }
 
-export type PatternName = keyof typeof PROMPT_PATTERNS;
-
 /** Runs a pattern on an engine that has not seen it yet; four requests at once are the most. */
 export async function measureReuse(
   engine: Pick<Engine, "generate" | "tokenize">,
-  name: PatternName,
+  name: string,
   maxTokens = 4,
 ): Promise<Reuse> {
   let [reused, reusable, prompts] = [0, 0, 0];
@@ -77,7 +75,7 @@ export async function measureReuse(
   const tokensOf = async (text: string): Promise<number[]> => [
     ...(await engine.tokenize(text, { addSpecial: true, parseSpecial: true }, NEVER)),
   ];
-  await PROMPT_PATTERNS[name](async (part) => {
+  await PROMPT_PATTERNS.get(name)?.(async (part) => {
     const prompt = `${name}: ${part}`; // nothing that another pattern begins with
     const tokens = await tokensOf(prompt);
     const known = earlier.map((other) => commonBeginning(other, tokens));
