@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "f2b0d6fb18c373269e6a69278f9aac7b6ecd8b25e4219ad834aba98f39e00ead";
+const KERNELS_SHA256 = "3c007a9631bcbf76c4b01dd8e8c0b2b443cde4f881441a23e4ef324d11ff7979";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "363249951a328df40bb95655b17afdd2b6e2701279e66ef1b22385595a8d6f2f";
+export const IMAGE_SHA256 = "01c48cb408ee719973febf7b77024c519a9727b9a80b5eeab9c0cc5f652e3cff";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

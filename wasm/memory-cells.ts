@@ -17,4 +17,8 @@ export const MEMORY_CELLS = {
   leaveStep: 44,
   /** int32: tokens of the aborted step. */
   leftTokens: 48,
+  /** uint32: work for grammars since the last token. */
+  grammarWork: 52,
+  /** uint32: what that work is for. */
+  grammarStage: 56,
 } as const;

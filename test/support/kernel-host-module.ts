@@ -226,6 +226,7 @@ export function linkHost(
       ggml_barrier: BARRIER,
       // No test runs a step, starts a thread or reads a grammar: any function of the type will do.
       original_grammar_apply: 0,
+      original_advance_stack: DEQUANTIZE,
       vocabulary_is_end: IS_END,
       vocabulary_piece: PIECE,
       free_memory: BARRIER,

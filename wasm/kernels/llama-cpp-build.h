@@ -42,6 +42,8 @@ enum {
   STEP_TOKENS_CELL = 40,
   LEAVE_STEP_CELL = 44,
   LEFT_TOKENS_CELL = 48,
+  GRAMMAR_WORK_CELL = 52,
+  GRAMMAR_STAGE_CELL = 56,
 };
 
 // enum ggml_op
