@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "3c007a9631bcbf76c4b01dd8e8c0b2b443cde4f881441a23e4ef324d11ff7979";
+const KERNELS_SHA256 = "5efc84b8ead43b40a05db17eacd28bac36690cbbc3cf32c025430f65169ab2ef";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "01c48cb408ee719973febf7b77024c519a9727b9a80b5eeab9c0cc5f652e3cff";
+export const IMAGE_SHA256 = "32d098edfb3ffd28480829cb4897685d8968ee0715fc1f0f5a2bd02ff19e6736";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {
@@ -37,6 +37,7 @@ export async function buildEngineImage(
     imports: merged("imports"),
     splices: CHANGES.flatMap(({ splices }) => splices ?? []),
     exports: merged("exports"),
+    exportedKernels: CHANGES.flatMap(({ exportedKernels }) => exportedKernels ?? []),
     memoryMaximum: Math.max(...CHANGES.map(({ memoryMaximum }) => memoryMaximum ?? 0)),
   });
 }
@@ -58,7 +59,8 @@ function calledOriginals(
   return Object.fromEntries(originals.filter(([name]) => called.has(name)));
 }
 
-async function expectHash(bytes: Uint8Array, expected: string, what: string): Promise<void> {
+/** @throws EngineImageError when the bytes have another SHA-256 */
+export async function expectHash(bytes: Uint8Array, expected: string, what: string): Promise<void> {
   const found = await sha256Hex(bytes);
   if (found !== expected)
     throw new EngineImageError(`${what} is not the one expected: SHA-256 ${found}, not ${expected}`);

@@ -21,4 +21,9 @@ export const MEMORY_CELLS = {
   grammarWork: 52,
   /** uint32: what that work is for. */
   grammarStage: 56,
+  /** uint64 each: the server, and what is known of the guesses for each slot. */
+  server: 104,
+  guessRecords: 112,
+  /** int32: tokens that have been guessed for the current step. */
+  guessedTokens: 120,
 } as const;

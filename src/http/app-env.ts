@@ -34,6 +34,8 @@ export interface AppEnv {
     countMessage: () => void;
     /** True for requests from a web page that is neither the daemon's own nor listed in the configuration. */
     isForeignPage: boolean;
+    /** True for requests from programs on this machine, which may name its folders. */
+    isLocalClient: boolean;
   };
 }
 

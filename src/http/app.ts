@@ -9,6 +9,7 @@ import { apiKeys } from "./middleware/api-keys.ts";
 import { corsHeaders, originCheck } from "./middleware/cors-policy.ts";
 import { contentLengthLimit } from "./input/read-json.ts";
 import { hostCheck } from "./middleware/host-check.ts";
+import { localClient } from "./middleware/local-client.ts";
 import { rateLimit } from "./middleware/rate-limit.ts";
 import { answerWarnings } from "./middleware/answer-warnings.ts";
 import { requestId } from "./middleware/request-id.ts";
@@ -37,6 +38,7 @@ export function createApp({ config, logger, life, activity }: AppOptions, dialec
     hostCheck(http.addr, http.allowed_hosts),
     corsHeaders(http.cors_origins),
     originCheck(http.cors_origins),
+    localClient(),
     rateLimit(http.rate_limit),
     apiKeys(keys, pathsWhere(dialects, "keyless")),
     contentLengthLimit(http.body_limit, pathsWhere(dialects, "takesFile")),

@@ -107,7 +107,7 @@ export class RequestAccount implements Disposable {
   /** The generation is over; completes its last event. */
   generated(done: DoneEvent): DoneEvent & { totalMs: number; tokensPerSecond: number } {
     const totalMs = this.elapsedMs;
-    const { promptTokens, completionTokens, cachedTokens } = done.usage;
+    const { promptTokens, completionTokens, cachedTokens, guesses } = done.usage;
     // The first token comes with the prompt, so the time of a single token is that of the request.
     const seconds = (completionTokens > 1 ? done.timings.completionMs : totalMs) / 1000;
     const tokensPerSecond = seconds > 0 ? completionTokens / seconds : 0;
@@ -116,6 +116,7 @@ export class RequestAccount implements Disposable {
     const further = Math.max(0, completionTokens - this.#tokens);
     this.#metrics.tokensGenerated(this.#model, further, tokensPerSecond);
     this.#metrics.cachedTokens(cachedTokens);
+    if (guesses) this.#metrics.guessedTokens(guesses.tokens, guesses.kept);
     // The first token comes with the prompt.
     if (completionTokens > 1)
       this.#metrics.tokenInterval(done.timings.completionMs / 1000 / (completionTokens - 1));

@@ -107,6 +107,11 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
   const tokensPerSecond = modelGauge("service_tokens_per_second", "Speed of the model's last generation.");
   const promptTokens = counter("service_prompt_tokens_total", "Prompt tokens processed.");
   const cachedTokens = counter("service_cached_prompt_tokens_total", "Prompt tokens found in the KV cache.");
+  const guessed = counter("service_draft_tokens_total", "Tokens guessed in advance.");
+  const guessesKept = counter(
+    "service_draft_tokens_accepted_total",
+    "Tokens guessed in advance that the model generated too.",
+  );
   const parameters = modelGauge("service_model_parameters", "Weights of a loaded model.");
   const contextSize = modelGauge("service_model_context_size", "Context of a loaded model in tokens.");
   const gpuLayers = modelGauge("service_model_gpu_layers", "Layers of a loaded model on the GPU.");
@@ -250,6 +255,10 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     },
     cachedTokens(tokens) {
       cachedTokens.inc(tokens);
+    },
+    guessedTokens(tokens, kept) {
+      guessed.inc(tokens);
+      guessesKept.inc(kept);
     },
     promptTokens(tokens) {
       promptTokens.inc(tokens);

@@ -18,6 +18,8 @@ export interface Metrics {
   tokenInterval(seconds: number): void;
   /** So many tokens of a prompt were found in the KV cache. */
   cachedTokens(tokens: number): void;
+  /** So many tokens of an answer were guessed in advance, and so many of them were right. */
+  guessedTokens(tokens: number, kept: number): void;
   /** So many more tokens of a prompt have been computed. */
   promptTokens(tokens: number): void;
   /** Sums for the status routes. */

@@ -2,12 +2,14 @@ import path from "node:path";
 import { machineProcessors } from "../engine/machine-processors.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { memoryTotal } from "../machine/memory-limits.ts";
-import { BlobStore, withFolder } from "./blobs/blob-store.ts";
+import { BlobStore, withFolders } from "./blobs/blob-store.ts";
 import { DefaultModel } from "./default-model.ts";
 import { describeModel } from "./describe-model.ts";
 import { createGgufInspector } from "./gguf/inspect-gguf.ts";
 import { configuredAllowance } from "./loading/available-memory.ts";
 import { systemClock } from "./loading/clock.ts";
+import { ImportedFiles } from "./import/imported-files.ts";
+import { importModels } from "./import/import-models.ts";
 import { EnginePool } from "./loading/engine-pool.ts";
 import { estimateFit } from "./loading/estimate-fit.ts";
 import { notLoaded, stillLoading, type Lease } from "./loading/lease.ts";
@@ -16,6 +18,8 @@ import type { LoadedModel } from "./loading/loaded-model.ts";
 import type {
   DeletedModel,
   Download,
+  ImportRequest,
+  ImportStep,
   LoadOptions,
   Model,
   ModelFit,
@@ -23,14 +27,20 @@ import type {
   ModelSizes,
   PullProgress,
   PullResult,
+  QuantizedModel,
+  QuantizeOptions,
+  QuantizeProgress,
   Residency,
 } from "./model.ts";
 import type { ModelsOptions } from "./models-options.ts";
 import { Pulls } from "./pulls.ts";
+import { ModelQuantizer } from "./quantize/model-quantizer.ts";
 import { recordToLoad } from "./record-to-load.ts";
 import type { CheckDefinition } from "./registry/defined-models.ts";
 import type { ModelRecord } from "./registry/model-record.ts";
 import { ModelRegistry } from "./registry/model-registry.ts";
+import type { ModelSlots } from "./slots/model-slots.ts";
+import { SavedPrompts } from "./slots/saved-prompts.ts";
 import { StateFile } from "./registry/state-file.ts";
 
 /** Creates the {@link Models} of a daemon: reads the saved state and the models on disk, but loads nothing. */
@@ -48,26 +58,38 @@ class ModelsService implements Models {
   readonly #planner: LoadPlanner;
   readonly #pulls: Pulls;
   readonly #default: DefaultModel;
+  readonly #prompts: SavedPrompts;
+  readonly #quantizer: ModelQuantizer;
   readonly blobs: BlobStore;
+  readonly #imported: ImportedFiles;
 
   constructor(options: ModelsOptions, state: StateFile) {
     this.#options = options;
-    this.blobs = new BlobStore(path.join(options.config.cache_dir, "blobs"), (name) =>
-      state.current.definitions.some(({ modelfile }) => modelfile.includes(name)),
-    );
+    const isNamed = (file: string): boolean =>
+      state.current.definitions.some(({ modelfile }) => modelfile.includes(file)) ||
+      state.current.files.some((known) => [known.path, known.projector].includes(file));
+    this.blobs = new BlobStore(path.join(options.config.cache_dir, "blobs"), isNamed);
+    this.#imported = new ImportedFiles(path.join(options.config.cache_dir, "imported"), isNamed);
     const { config, hub, resolver, events, logger, clock = systemClock } = options;
     const machineMemory = memoryTotal(options.machineMemory?.().limits);
     const gpuMemory = options.gpuMemory ?? { budget: () => Number.POSITIVE_INFINITY, estimate: () => 0 };
     const inspect = createGgufInspector();
     const budget = configuredAllowance(config.models.memory_budget, machineMemory);
+    const processors = options.processors ?? machineProcessors();
     this.#registry = new ModelRegistry({
       ...options,
-      config: withFolder(config, this.blobs.folder),
+      config: withFolders(config, [this.blobs.folder, this.#imported.folder]),
       state,
       inspect,
     });
+    this.#prompts = new SavedPrompts(options, {
+      aliasOf: async (name) => (await this.#find(name)).alias,
+      acquire: async (name, signal) => await this.acquire(name, signal),
+      engineOf: (alias) => this.#pool.model(alias)?.engine,
+    });
     this.#pool = new EnginePool({
       ...options,
+      prompts: this.#prompts.kept,
       clock,
       budget,
       gpuBudget: gpuMemory.budget,
@@ -81,7 +103,14 @@ class ModelsService implements Models {
       estimateGpuMemory: gpuMemory.estimate,
       takenOnGpu: (alias, mayEvict) => this.#pool.memory.takenOnGpu(alias, mayEvict),
       freeMemory: (alias, mayEvict) => this.#pool.memory.free(alias, mayEvict),
-      processors: options.processors ?? machineProcessors(),
+      processors,
+    });
+    this.#quantizer = new ModelQuantizer({
+      defined: this.#registry.defined,
+      blobs: this.blobs,
+      quantizeTensors: options.quantizeTensors,
+      processors: processors.usable,
+      check: this.#checkDefinition,
     });
     this.#pulls = new Pulls({ hub, resolver, models: this.#registry.hub, events });
     const configured = config.models.default;
@@ -90,6 +119,10 @@ class ModelsService implements Models {
 
   get defaultAlias(): string | undefined {
     return this.#default.alias;
+  }
+
+  get slots(): ModelSlots {
+    return this.#prompts.slots;
   }
 
   get downloads(): readonly Download[] {
@@ -145,10 +178,17 @@ class ModelsService implements Models {
   async load(options: LoadOptions, signal?: AbortSignal): Promise<Model> {
     const { record, undo } = await recordToLoad(options, this.#registry, this.#pool);
     const { alias } = record;
-    const { contextSize, fallbackContext, gpuLayers, keepAliveMs = Number.POSITIVE_INFINITY } = options;
+    const {
+      contextSize,
+      fallbackContext,
+      gpuLayers,
+      load,
+      speculation,
+      keepAliveMs = Number.POSITIVE_INFINITY,
+    } = options;
     const mayEvict = this.#options.config.models.auto_load;
     try {
-      const wishes = { contextSize, fallbackContext, gpuLayers };
+      const wishes = { contextSize, fallbackContext, gpuLayers, load, speculation };
       const plan = await this.#planner.plan(record, { ...wishes, keepAliveMs, mayEvict });
       await this.#pool.load(alias, plan, signal);
     } catch (error) {
@@ -170,9 +210,16 @@ class ModelsService implements Models {
     if (this.#pulls.isPulling(alias)) {
       throw new ServiceError("model_busy", `The model "${alias}" is being downloaded.`);
     }
+    await this.#registry.checkRemovable(alias);
     const why = new ServiceError("model_not_found", `The model "${alias}" has been deleted.`);
-    await this.#pool.clear(alias, why, "request");
+    await this.#pool.clear(alias, why, "deleted");
+    const modelfile = this.#registry.defined.written(alias);
     const source = await this.#registry.remove(alias);
+    if (modelfile !== undefined) {
+      await this.blobs.discardOf(modelfile);
+      await this.#imported.release(modelfile);
+    }
+    await this.#prompts.folder?.removeAll(alias);
     await this.#default.refresh();
     this.#options.events.emit({ type: "model-deleted", model: alias });
     return { alias, source };
@@ -189,6 +236,20 @@ class ModelsService implements Models {
       : await this.#pulls.pull(name, onProgress, signal);
     await this.#default.refresh();
     return result;
+  }
+
+  importFrom(request: ImportRequest, signal: AbortSignal): AsyncGenerator<ImportStep, void> {
+    const { config } = this.#options;
+    const { defined } = this.#registry;
+    const tools = {
+      files: this.#imported,
+      cacheDir: config.cache_dir,
+      allowedDirs: config.models.allowed_dirs,
+      findByFirstLine: (line: string) => defined.findByFirstLine(line),
+      freeName: async (wish: string) => await this.#registry.freeName(wish),
+      create: async (alias: string, modelfile: string) => await this.create(alias, modelfile, {}),
+    };
+    return importModels(request, tools, signal);
   }
 
   async discard(name: string, signal: AbortSignal): Promise<number> {
@@ -211,12 +272,22 @@ class ModelsService implements Models {
     return await this.#made(await defined.copy(await this.#find(source), target, this.#checkDefinition));
   }
 
+  async quantize(
+    options: QuantizeOptions,
+    onProgress: (progress: QuantizeProgress) => void,
+    signal: AbortSignal,
+  ): Promise<QuantizedModel> {
+    const { record, ...figures } = await this.#quantizer.quantize(options, onProgress, signal);
+    return { ...figures, model: await this.#made(record) };
+  }
+
   async modelfile(name: string): Promise<string> {
     return this.#registry.defined.print(await this.#find(name));
   }
 
   async close(): Promise<void> {
     await this.#pool.close();
+    this.#prompts.close();
   }
 
   /** @throws ServiceError model_not_found, or model_loading during its download */
@@ -246,6 +317,7 @@ class ModelsService implements Models {
       memoryBytes,
       isDefault: record.alias === this.#default.alias,
       isPulling: this.#pulls.isPulling(record.alias),
+      likelySettings: (each) => this.#planner.loadSettings(each),
       likelyContext: (each) => this.#planner.likelyContext(each),
     });
   }

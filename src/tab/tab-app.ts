@@ -76,6 +76,7 @@ class NoMetrics implements Metrics {
   firstToken(): void {}
   tokenInterval(): void {}
   cachedTokens(): void {}
+  guessedTokens(): void {}
   promptTokens(): void {}
   async render(): Promise<string> {
     return "";

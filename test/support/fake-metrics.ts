@@ -8,6 +8,7 @@ export class FakeMetrics implements Metrics {
   generated = 0;
   prompted = 0;
   cached = 0;
+  readonly guesses = { tokens: 0, kept: 0 };
   readonly firstTokens: number[] = [];
   readonly intervals: number[] = [];
 
@@ -49,6 +50,11 @@ export class FakeMetrics implements Metrics {
 
   cachedTokens(tokens: number): void {
     this.cached += tokens;
+  }
+
+  guessedTokens(tokens: number, kept: number): void {
+    this.guesses.tokens += tokens;
+    this.guesses.kept += kept;
   }
 
   promptTokens(tokens: number): void {

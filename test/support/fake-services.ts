@@ -37,6 +37,7 @@ const idleMetrics: Metrics = {
   firstToken: () => undefined,
   tokenInterval: () => undefined,
   cachedTokens: () => undefined,
+  guessedTokens: () => undefined,
   promptTokens: () => undefined,
   render: async () => "# HELP service_info The daemon.\n",
 };

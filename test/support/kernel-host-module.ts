@@ -16,6 +16,8 @@ export const LEFT_COUNT = 88;
 export const DOT_COUNT = 72;
 /** What the stand-in for llama.cpp's decoding returns. */
 export const PROCESS_RESULT = 76;
+/** Where the end of the memory stands that kernels may allocate. */
+export const FREE_MEMORY = 96;
 /** The kernels' stack grows down from here. */
 export const STACK_TOP = 1024 * 1024;
 
@@ -39,6 +41,11 @@ const PROMPT_CLEAR = THREAD + 12;
 const DOT = THREAD + 13;
 const DUP = THREAD + 14;
 const ROPE = THREAD + 15;
+const SPECULATION = THREAD + 16;
+const GUESS = THREAD + 17;
+const ALLOCATE = THREAD + 18;
+const STATE_SIZE = THREAD + 19;
+const PUSH_TOKEN = THREAD + 20;
 const BARRIER = 1;
 
 /** Functions that turn rows of blocks into floats, or back. */
@@ -74,6 +81,10 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
   const dotCount = [0x42, ...signedLeb(DOT_COUNT)];
   // i32.load, i32.const 1, i32.add, i32.store
   const count = [...dotCount, ...dotCount, 0x28, 2, 0, 0x41, 1, 0x6a, 0x36, 2, 0];
+  const free = [0x42, ...signedLeb(FREE_MEMORY)];
+  const loadFree = [...free, 0x29, 3, 0];
+  // Takes what is asked for from the end of what is free.
+  const allocate = [...free, ...loadFree, 0x20, 0, 0x7d, 0x37, 3, 0, ...loadFree];
   return concatBytes([
     [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
     section(
@@ -95,6 +106,9 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [0x60, 5, I64, I64, I64, I32, I32, 1, I64],
         DOT_TYPE,
         [0x60, 3, I64, I32, I64, 1, I32],
+        [0x60, 2, I64, I32, 1, I64],
+        [0x60, 3, I64, I32, I32, 1, I64],
+        type(I64, I32),
       ]),
     ),
     section(2, vector([memory])),
@@ -121,6 +135,11 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [14],
         [0],
         [7],
+        [16],
+        [0],
+        [4],
+        [17],
+        [18],
       ]),
     ),
     section(6, vector([stackPointer])),
@@ -136,6 +155,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         concatBytes([text("process"), [0], uleb(PROCESS)]),
         concatBytes([text("prompt_clear"), [0], uleb(PROMPT_CLEAR)]),
         concatBytes([text("graph_thread"), [0], uleb(GRAPH_THREAD)]),
+        concatBytes([text("speculation"), [0], uleb(SPECULATION)]),
+        concatBytes([text("guess"), [0], uleb(GUESS)]),
         ...VEC_DOTS.map(({ kernel }, at) => concatBytes([text(kernel), [0], uleb(FIRST_VEC_DOT + at)])),
       ]),
     ),
@@ -158,6 +179,11 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         sized(dotBody(machine, count)),
         body(...mark),
         body(...mark),
+        body(0x20, 0),
+        body(),
+        body(...allocate),
+        body(0x42, 0),
+        body(),
       ]),
     ),
   ]);
@@ -188,7 +214,7 @@ export function hostMemory(pages: number, { maximum = pages, shared = false } = 
 /**
  * A module that imports `env.memory` (memory64, `pages` long) and exports each kernel under the name of what it
  * replaces in llama.cpp: `mul_mat`, `plan`, `reserve`, `barrier`, `decode_utf8`, `process`, `prompt_clear`,
- * `graph_thread`, `operator` (which that asks) and the dot products under their own. With a machine named, its dot
+ * `graph_thread`, `speculation`, `guess`, `operator` (which that asks) and the dot products under their own. With a machine named, its dot
  * product of bytes stands in for this machine's. Threads that share a memory need a stack each.
  */
 export function linkHost(
@@ -211,6 +237,8 @@ export function linkHost(
       kernel_decode_utf8: DECODE,
       kernel_process: PROCESS,
       kernel_prompt_clear: PROMPT_CLEAR,
+      kernel_speculative_init: SPECULATION,
+      kernel_ngram_draft: GUESS,
       ...Object.fromEntries(VEC_DOTS.map(({ kernel }, at) => [kernel, FIRST_VEC_DOT + at])),
     },
     originals: {
@@ -221,15 +249,21 @@ export function linkHost(
       original_process: PROCESS,
       original_prompt_clear: PROMPT_CLEAR,
       original_graph_thread: GRAPH_THREAD,
+      original_speculative_init: SPECULATION,
     },
     imports: {
       ggml_barrier: BARRIER,
       // No test runs a step, starts a thread or reads a grammar: any function of the type will do.
       original_grammar_apply: 0,
       original_advance_stack: DEQUANTIZE,
+      state_size: STATE_SIZE,
+      get_state: ALTERNATES,
+      set_state: ALTERNATES,
+      push_token: PUSH_TOKEN,
       vocabulary_is_end: IS_END,
       vocabulary_piece: PIECE,
       free_memory: BARRIER,
+      allocate_memory: ALLOCATE,
       original_peg_parse: PARSE,
       original_peg_rule: DEQUANTIZE,
       original_left_recursion: LEFT_RECURSION,

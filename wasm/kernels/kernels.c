@@ -3,6 +3,8 @@
 #include "grammar.h"
 #include "graph-thread.h"
 #include "recursion.h"
+#include "slot-state.h"
+#include "speculation.h"
 #include "vec-dots.h"
 
 extern void original_mul_mat(const compute_params *params, tensor *out);

@@ -7,10 +7,13 @@ import { browserRoutes } from "./browser-routes.ts";
 import { defaultModelRoutes } from "./default-model-routes.ts";
 import { eventRoutes } from "./event-routes.ts";
 import { hubRoutes } from "./hub-routes.ts";
+import { importRoutes } from "./import-routes.ts";
 import type { ManagementServices } from "./management-services.ts";
 import { modelFileRoutes } from "./model-file-routes.ts";
 import { modelRoutes } from "./model-routes.ts";
 import { pageRoutes } from "./page-routes.ts";
+import { slotRoutes } from "./slot-routes.ts";
+import { quantizeRoutes } from "./quantize-routes.ts";
 import { systemRoutes } from "./system-routes.ts";
 
 /**
@@ -29,6 +32,9 @@ export const managementDialect = (
     ...activityRoutes(services),
     ...hubRoutes(services),
     ...modelFileRoutes(services),
+    ...slotRoutes(services),
+    ...importRoutes(services),
+    ...quantizeRoutes(services),
     ...modelRoutes(services),
     ...defaultModelRoutes(services),
     ...pageRoutes(services),

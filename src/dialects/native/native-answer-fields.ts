@@ -14,6 +14,11 @@ export const summaryFields = {
   prompt_tokens: z.int().describe("Tokens of the prompt, template included."),
   cached_tokens: z.int().describe("Prompt tokens reused from the KV cache."),
   completion_tokens: z.int().describe("Tokens generated."),
+  draft_tokens: z
+    .int()
+    .optional()
+    .describe("Tokens that were guessed in advance and checked; absent: none were."),
+  draft_tokens_accepted: z.int().optional().describe("Of these, the ones that were right."),
   tokens_per_second: z.number().describe("Generation speed."),
 };
 
@@ -34,6 +39,10 @@ export function summary(end: {
     prompt_tokens: end.usage.promptTokens,
     cached_tokens: end.usage.cachedTokens,
     completion_tokens: end.usage.completionTokens,
+    ...(end.usage.guesses && {
+      draft_tokens: end.usage.guesses.tokens,
+      draft_tokens_accepted: end.usage.guesses.kept,
+    }),
     tokens_per_second: Number(end.tokensPerSecond.toFixed(RATE_DECIMALS)),
   };
 }

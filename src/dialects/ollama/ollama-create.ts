@@ -3,6 +3,7 @@ import { dictionary, list } from "../../http/input/bounded-lists.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { ignored, modelNameSchema, refused } from "../../http/input/known-fields.ts";
 import type { Blobs } from "../../models/model.ts";
+import { parameterLines } from "../../models/modelfile/parameter-lines.ts";
 import { MAX_MODELFILE_LENGTH, quote } from "../../models/modelfile/parse-instructions.ts";
 import { toModelName } from "./model-name.ts";
 import { ignoredOptions } from "./ollama-options.ts";
@@ -60,9 +61,10 @@ export const createRequestSchema = z
     adapters: digests
       .nullish()
       .describe("LoRA adapters as GGUF files, by name and digest, uploaded with POST /api/blobs."),
-    quantize: refused(
-      "the daemon does not quantize; create the model from a file in the quantization you want",
-    ),
+    quantize: z
+      .string()
+      .nullish()
+      .describe("Quantize the base, whose weights must be F32, F16 or BF16, for example to q4_K_M."),
     path: refused("send the Modelfile's text, or the fields"),
     insecure: ignored(),
   })
@@ -73,8 +75,6 @@ const PROJECTOR = /mmproj/i;
 const FOREIGN_FORMAT = /\.(?:safetensors|bin|pth?|json|model)$/i;
 
 type CreateRequest = z.output<typeof createRequestSchema>;
-
-type ParameterValue = NonNullable<CreateRequest["parameters"]>[string];
 
 /**
  * Builds a Modelfile from the fields of a request.
@@ -95,7 +95,9 @@ export async function toModelfile(body: CreateRequest, findBlob: Blobs["find"]):
   const lines = [
     ...base,
     ...(await Promise.all(adapters)),
-    ...Object.entries(body.parameters ?? {}).flatMap(([name, value]) => parameterLines(name, value)),
+    ...Object.entries(body.parameters ?? {}).flatMap(([name, value]) =>
+      Object.hasOwn(ignoredOptions, name) ? [] : parameterLines(name, value),
+    ),
     ...textLines("SYSTEM", body.system),
     ...textLines("TEMPLATE", body.template),
     ...(body.messages ?? []).map(({ role, content }) => `MESSAGE ${role} ${quote(content)}`),
@@ -151,27 +153,6 @@ function invalid(message: string, param: string): ServiceError {
 
 function textLines(directive: string, text: string | null | undefined): string[] {
   return text ? [`${directive} ${quote(text)}`] : [];
-}
-
-function parameterLines(name: string, value: ParameterValue): string[] {
-  if (!/^\w+$/.test(name)) {
-    throw new ServiceError(
-      "invalid_parameter",
-      `parameters: ${JSON.stringify(name)} is not a valid parameter name.`,
-      {
-        param: "parameters",
-      },
-    );
-  }
-  if (value === null || Object.hasOwn(ignoredOptions, name)) return [];
-  if (Array.isArray(value)) return value.flatMap((item) => parameterLines(name, item));
-  if (name === "num_gpu") return Number(value) < 0 ? [] : [`GPU_LAYERS ${scalarText(value)}`];
-  return [`PARAMETER ${name} ${scalarText(value)}`];
-}
-
-/** Quotes strings, so that a value cannot start a new line. */
-function scalarText(value: string | number | boolean): string {
-  return typeof value === "string" ? quote(value) : String(value);
 }
 
 /** The lines of a streamed answer, sent together: creating a model has no progress. */

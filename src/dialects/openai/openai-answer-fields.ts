@@ -59,7 +59,19 @@ export const usageSchema = z
     prompt_tokens_details: z.object({
       cached_tokens: z.int().describe("Prompt tokens reused from the KV cache."),
     }),
-    completion_tokens_details: z.object({ reasoning_tokens: z.int() }),
+    completion_tokens_details: z.object({
+      reasoning_tokens: z.int(),
+      accepted_prediction_tokens: z
+        .int()
+        .optional()
+        .describe("Tokens that were guessed in advance and were right; absent: none were guessed."),
+      rejected_prediction_tokens: z
+        .int()
+        .optional()
+        .describe(
+          "Those that were wrong. They are not part of the answer, and not counted in completion_tokens.",
+        ),
+    }),
   })
   .meta({ id: "CompletionUsage" });
 
@@ -74,7 +86,20 @@ export function toUsage(usages: readonly Usage[], prompts = 1): z.output<typeof 
     completion_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
     prompt_tokens_details: { cached_tokens: sum(firstOfPrompt, ({ cachedTokens }) => cachedTokens) },
-    completion_tokens_details: { reasoning_tokens: sum(usages, ({ reasoningTokens }) => reasoningTokens) },
+    completion_tokens_details: {
+      reasoning_tokens: sum(usages, ({ reasoningTokens }) => reasoningTokens),
+      ...predictionTokens(usages),
+    },
+  };
+}
+
+function predictionTokens(usages: readonly Usage[]) {
+  const guesses = usages.flatMap(({ guesses: each }) => each ?? []);
+  if (guesses.length === 0) return {};
+  const kept = sum(guesses, (each) => each.kept);
+  return {
+    accepted_prediction_tokens: kept,
+    rejected_prediction_tokens: sum(guesses, ({ tokens }) => tokens) - kept,
   };
 }
 

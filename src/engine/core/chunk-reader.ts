@@ -77,7 +77,14 @@ export class ChunkReader {
   }
 
   #soFar(): { usage: Usage; timings: Timings } {
-    const { prompt_ms = 0, predicted_ms = 0, predicted_n, cache_n } = this.#timings ?? {};
+    const {
+      prompt_ms = 0,
+      predicted_ms = 0,
+      predicted_n,
+      cache_n,
+      draft_n,
+      draft_n_accepted,
+    } = this.#timings ?? {};
     const completionTokens = this.#usage?.completion_tokens ?? predicted_n ?? this.#pieces;
     return {
       usage: {
@@ -85,6 +92,7 @@ export class ChunkReader {
         completionTokens,
         cachedTokens: this.#usage?.prompt_tokens_details?.cached_tokens ?? cache_n ?? 0,
         reasoningTokens: Math.min(this.#reasoningTokens, completionTokens),
+        ...(draft_n && { guesses: { tokens: draft_n, kept: draft_n_accepted ?? 0 } }),
       },
       timings: { promptMs: Math.max(0, prompt_ms), completionMs: Math.max(0, predicted_ms) },
     };

@@ -52,6 +52,9 @@ const completionChunkSchema = z.object({
       predicted_ms: z.number(),
       predicted_n: z.int().min(0).optional(),
       cache_n: z.int().min(0).optional(),
+      /** Only where there were guesses. */
+      draft_n: z.int().min(0).optional(),
+      draft_n_accepted: z.int().min(0).optional(),
     })
     .optional(),
   prompt_progress: z

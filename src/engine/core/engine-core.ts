@@ -9,6 +9,7 @@ import type {
   TokenizeOptions,
   TokenPieces,
 } from "../protocol/calls.ts";
+import type { SlotRequest, SlotResult } from "../protocol/slots.ts";
 import { readInfo } from "./engine-info.ts";
 import { AnswerReader } from "./answer-reader.ts";
 import { buildCompletionCall, toRequestJson } from "./build-request.ts";
@@ -23,6 +24,7 @@ import { canReasonUnasked } from "./reasoning-of-template.ts";
 import { RequestLoop } from "./request-loop.ts";
 import { SharedRoom } from "./shared-room.ts";
 import { checkSpecialTokens, checkSpecialTokensOf } from "./special-token-limit.ts";
+import { Slots } from "./slots.ts";
 import { StepControl } from "./step-control.ts";
 import { Tokenizer } from "./tokenizer.ts";
 import type { WorkerActions } from "./wllama-api.ts";
@@ -37,10 +39,12 @@ export class EngineCore {
   readonly #session: WllamaSession;
   readonly #loop: RequestLoop;
   readonly #tokenizer: Tokenizer;
+  readonly #slots: Slots;
   readonly #mediaMarker: string;
   readonly #decodeWebp: EnginePlatform["decodeWebp"];
   readonly #reasonsUnasked: boolean;
   readonly #purpose: EngineSettings["purpose"];
+  readonly #guessTokens: number;
   /** Held while a prompt is read that must not share steps with another. */
   readonly #prompts = new Mutex();
   /** Set when slots share a context. */
@@ -57,18 +61,22 @@ export class EngineCore {
       purpose,
       sharedContext,
       chatTemplate,
-    }: Pick<EngineSettings, "purpose" | "sharedContext" | "chatTemplate">,
+      slots,
+      guessTokens = 0,
+    }: Pick<EngineSettings, "purpose" | "sharedContext" | "chatTemplate" | "slots" | "guessTokens">,
     steps: StepControl | undefined,
   ) {
     this.#session = session;
     this.#loop = new RequestLoop(session, steps);
     this.#tokenizer = new Tokenizer(session, this.#loop);
+    this.#slots = new Slots(session, this.#loop, { count: slots, vocabSize: info.vocabSize });
     this.#mediaMarker = session.info.media_marker ?? "";
     this.#decodeWebp = decodeWebp;
     this.#reasonsUnasked = canReasonUnasked(
       chatTemplate ?? session.info.metadata["tokenizer.chat_template"] ?? "",
     );
     this.#purpose = purpose;
+    this.#guessTokens = guessTokens;
     this.#sharedRoom = sharedContext ? new SharedRoom(info.contextTokens, () => this.#loop.steps) : undefined;
     this.info = info;
   }
@@ -145,6 +153,7 @@ export class EngineCore {
       contextSize: this.info.contextSize,
       sharedContext: this.#sharedRoom !== undefined,
       reasonsUnasked: this.#reasonsUnasked,
+      guessTokens: this.#guessTokens,
     });
     if (has(request, "image") && !this.info.hasImageInput) throw unsupported("see images");
     if (has(request, "audio") && !this.info.hasAudioInput) throw unsupported("hear audio");
@@ -193,6 +202,11 @@ export class EngineCore {
   /** The bytes of tokens, even while all slots are taken. */
   pieces(tokens: TokenIds, signal: AbortSignal): Promise<TokenPieces> {
     return this.#tokenizer.pieces(tokens, signal);
+  }
+
+  /** What the slots hold, to be saved and restored, even while all slots are taken. */
+  slots(request: SlotRequest, signal: AbortSignal): Promise<SlotResult> {
+    return this.#slots.handle(request, signal);
   }
 
   /** Bytes of WebAssembly memory; 0 where threads cannot share it. */

@@ -17,20 +17,23 @@ function isLostPiece({ message }: EngineCallError): boolean {
   return LOST_PIECE.test(message.trimEnd().split("\n").at(-1) ?? "");
 }
 
+type StepSettings = Pick<StepControl, "next" | "measured" | "leave" | "guessed">;
+
 /**
  * Drives all requests of one engine. llama.cpp computes only while it is polled, and its worker handles one call at a
  * time, so one loop polls the requests in turn; cancellations and new requests go first. A cancellation waits for one
  * step at most; when the request is the only one, its step is aborted.
  *
  * A step gives a token to every slot, but a poll returns one result of one request. So the first poll of a round
- * computes, and the others are held: they only collect. The stock WASM computes at every poll, so results of several
+ * computes, and the others are held: they only collect. A step with guesses gives several tokens, so each request is polled
+ * until it has no result left. The stock WASM computes at every poll, so results of several
  * requests pile up and are delivered late.
  *
  * The caller must not exceed the number of slots: a request beyond it would never be answered.
  */
 export class RequestLoop {
   readonly #session: Pick<WllamaSession, "act">;
-  readonly #steps: Pick<StepControl, "next" | "measured" | "leave"> | undefined;
+  readonly #steps: StepSettings | undefined;
   readonly #urgent: (() => Promise<void>)[] = [];
   readonly #betweenPolls: (() => Promise<void>)[] = [];
   readonly #requests: LoopRequest[] = [];
@@ -42,14 +45,15 @@ export class RequestLoop {
   /** Duration of the last step, which may yield several results. */
   #stepMs = 0;
   #begun = 0;
+  #guessed = 0;
 
   /** @param steps sets the size of steps; absent: they keep the size with which llama.cpp was loaded */
-  constructor(session: Pick<WllamaSession, "act">, steps?: Pick<StepControl, "next" | "measured" | "leave">) {
+  constructor(session: Pick<WllamaSession, "act">, steps?: StepSettings) {
     this.#session = session;
     this.#steps = steps;
   }
 
-  /** Steps that have begun; each gives a request at most one token. */
+  /** Steps that have begun; each gives a request at most one token that is not guessed. */
   get steps(): number {
     return this.#begun;
   }
@@ -183,17 +187,20 @@ export class RequestLoop {
     const body = { _name: "gres_req", req_id: request.id } as const;
     try {
       const result = await this.#meanwhile(this.#session.act("get_result", body, isHeld));
-      if (!isHeld) this.#stepMs = performance.now() - startMs;
+      if (!isHeld) {
+        this.#stepMs = performance.now() - startMs;
+        this.#guessed = this.#steps?.guessed ?? 0;
+      }
       return this.#deliver(request, result);
     } catch (error) {
       if (error instanceof EngineCallError && isLostPiece(error)) {
         this.#handOver = () => request.take({ kind: "unreadable" });
-      } else {
-        this.#remove(request);
-        request.fail(error);
-        // A lost engine has no slot to free.
-        if (error instanceof EngineCallError) this.#cancel(request).catch(() => {});
+        return this.#guessed > 0;
       }
+      this.#remove(request);
+      request.fail(error);
+      // A lost engine has no slot to free.
+      if (error instanceof EngineCallError) this.#cancel(request).catch(() => {});
       return false;
     } finally {
       this.#alone = undefined;
@@ -227,7 +234,7 @@ export class RequestLoop {
       if (result) request.take(result);
       if (!hasMore) request.finish();
     };
-    return isPreliminary;
+    return hasMore === true && (isPreliminary || (this.#guessed > 0 && result !== undefined));
   }
 
   /** Stops polling a request. Returns false when it was gone already. */

@@ -12,7 +12,10 @@ export class SharedRoom {
   readonly #steps: () => number;
   readonly #shares = new Set<RoomShare>();
 
-  /** @param steps how many the engine has begun; each gives a generation at most one token */
+  /**
+   * @param steps how many the engine has begun; each gives a generation at most one token, and guesses, for which the kernels
+   *   see that there is room
+   */
   constructor(contextTokens: number, steps: () => number) {
     this.#contextTokens = contextTokens;
     this.#steps = steps;

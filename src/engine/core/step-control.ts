@@ -3,6 +3,7 @@ import { MEMORY_CELLS } from "../../../wasm/memory-cells.ts";
 /** Indices in an Int32Array of the cells with which our kernels control steps (wasm/kernels/steps.h). */
 const STEP_TOKENS = MEMORY_CELLS.stepTokens / 4;
 const LEAVE_STEP = MEMORY_CELLS.leaveStep / 4;
+const GUESSED_TOKENS = MEMORY_CELLS.guessedTokens / 4;
 
 /** First step, short enough for the slowest machine. */
 const FIRST_TOKENS = 16;
@@ -43,7 +44,7 @@ export class StepControl {
     this.#max = max;
     this.#min = Math.min(max, Math.max(GROUP, slots));
     // The buffer is replaced when the memory grows.
-    this.#cells = () => memory && new Int32Array(memory.buffer, 0, LEAVE_STEP + 1);
+    this.#cells = () => memory && new Int32Array(memory.buffer, 0, GUESSED_TOKENS + 1);
   }
 
   /**
@@ -68,6 +69,12 @@ export class StepControl {
   /** Records how many prompt tokens a step has processed, and in what time. */
   measured(tokens: number, ms: number): void {
     if (tokens > 0 && ms > 0) this.#tokensPerMs = tokens / ms;
+  }
+
+  /** Tokens that were guessed for the last step, and of which it may have kept some. */
+  get guessed(): number {
+    const cells = this.#cells();
+    return cells ? Atomics.load(cells, GUESSED_TOKENS) : 0;
   }
 
   /** Aborts the current step after its next operator. Only for a single request. */

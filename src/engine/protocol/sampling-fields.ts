@@ -32,6 +32,9 @@ export type SamplerName = keyof typeof SAMPLERS;
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion
 export const SAMPLER_NAMES = Object.keys(SAMPLERS) as [SamplerName, ...SamplerName[]];
 
+/** Most tokens that are guessed at once: longer guesses are rarely right to their end. */
+export const MOST_GUESSED = 64;
+
 /** How a setting is called, in which range it may be and what it does. */
 interface SamplingField {
   /** In llama.cpp's server, in requests and as a PARAMETER. */
@@ -234,6 +237,14 @@ export const SAMPLING_FIELDS = {
     name: "ignore_eos",
     type: z.boolean(),
     description: "Continue after the end of the answer; for benchmarks.",
+  },
+  guessTokens: {
+    name: "draft_max",
+    aliases: ["speculative.n_max"],
+    type: z.int().min(0).max(MOST_GUESSED),
+    description:
+      "Most tokens to guess at once and have checked in one step, which changes how fast an answer comes and nothing else; 0: none. Default: by how the model was loaded.",
+    isParameter: true,
   },
   maxPredictMs: {
     name: "t_max_predict_ms",

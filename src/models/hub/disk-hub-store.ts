@@ -1,4 +1,4 @@
-import { mkdir, readdir, realpath } from "node:fs/promises";
+import { mkdir, realpath } from "node:fs/promises";
 import { ServiceError } from "../../errors/service-error.ts";
 import { FolderLock } from "../../files/folder-lock.ts";
 import type { HubRetry, PullProgress } from "../model.ts";
@@ -12,7 +12,8 @@ import {
   isGguf,
   readSnapshots,
 } from "./cache/snapshots.ts";
-import { isRepoName, RepoCache, repoOfFolder } from "./cache/repo-cache.ts";
+import { listCachedModels, listRepoCaches } from "./cache/list-cached-models.ts";
+import { isRepoName, RepoCache } from "./cache/repo-cache.ts";
 import { freeSpace, type FreeSpace, SnapshotPull, type PullTools } from "./download/snapshot-pull.ts";
 import { toHubError } from "./remote/hub-error.ts";
 import { HubFetch } from "./remote/hub-fetch.ts";
@@ -77,11 +78,7 @@ export class DiskHubStore implements HubStore {
   }
 
   async list(): Promise<readonly CachedModel[]> {
-    const models = (await this.#repoCaches()).map(async (cache) => {
-      const entries = nameEntries(await readSnapshots(cache, isGguf));
-      return entries.map((entry) => toCachedModel(cache.repo, entry));
-    });
-    return (await Promise.all(models)).flat();
+    return await listCachedModels(this.#cacheDir);
   }
 
   async pull(
@@ -128,7 +125,7 @@ export class DiskHubStore implements HubStore {
 
   /** Removes what killed processes have left in the cache, and abandoned downloads. */
   async removeLeftovers(): Promise<void> {
-    for (const cache of await this.#repoCaches())
+    for (const cache of await listRepoCaches(this.#cacheDir))
       if (await hasLeftovers(cache)) await this.#tools.lock.run(() => removeLeftovers(cache));
   }
 
@@ -187,13 +184,6 @@ export class DiskHubStore implements HubStore {
   async #repoCache(repo: string): Promise<RepoCache | undefined> {
     const folder = await realpath(this.#cacheDir).catch(() => undefined);
     return folder === undefined ? undefined : new RepoCache(folder, repo);
-  }
-
-  async #repoCaches(): Promise<RepoCache[]> {
-    const folder = await realpath(this.#cacheDir).catch(() => undefined);
-    if (folder === undefined) return [];
-    const repos = (await readdir(folder)).map(repoOfFolder).filter((repo) => repo !== undefined);
-    return repos.toSorted().map((repo) => new RepoCache(folder, repo));
   }
 }
 

@@ -1,10 +1,18 @@
+import type { LoadSettings } from "../../config/load-settings.ts";
 import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { checkTemplateLength } from "../../engine/try-template.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
-import { type ContextSource, type GgufSummary, NO_SETTINGS, type Residency } from "../model.ts";
+import {
+  type ContextSource,
+  type GgufSummary,
+  type LoadOptions,
+  NO_SETTINGS,
+  type Residency,
+  type Speculation,
+} from "../model.ts";
 import type { ModelsOptions } from "../models-options.ts";
-import type { ContextChoice } from "./context-choice.ts";
+import { type ContextChoice, reachableContext } from "./context-choice.ts";
 import { type CallerWishes, EnginePlanner, type EnginePlannerOptions } from "./engine-planner.ts";
 import { realModelPath, type ModelFile } from "../registry/model-file.ts";
 import type { ModelRecord } from "../registry/model-record.ts";
@@ -42,7 +50,7 @@ export interface LoadPlan extends MemoryNeeds {
 }
 
 /** The caller's choices for a load; the rest comes from the model and the configuration. */
-interface Overrides extends Residency, CallerWishes {
+interface Overrides extends Residency, CallerWishes, Pick<LoadOptions, "speculation"> {
   readonly keepAliveMs: number;
   readonly mayEvict: boolean;
 }
@@ -60,6 +68,13 @@ interface LoadPlannerOptions
 interface Surroundings {
   readonly takenOnGpu: number;
   readonly free: number;
+}
+
+/** Most tokens of a guess from what the text repeats: longer ones gain little, and cost much where they are wrong. */
+const NGRAM_TOKENS = 16;
+
+function guessTokens(speculation: Speculation): number {
+  return speculation === "ngram" ? NGRAM_TOKENS : 0;
 }
 
 /** Decides on the exact engine to start for a model on disk. */
@@ -135,13 +150,13 @@ export class LoadPlanner {
         ...(projectorFile === undefined ? {} : { projectorFile }),
         ...(record.projector?.media.audio && { hearsAudio: true }),
         adapters: await Promise.all(adapters),
-        ...(settings.flashAttention && { flashAttention: settings.flashAttention }),
         ...(settings.template === undefined ? {} : { chatTemplate: settings.template }),
+        guessTokens: guessTokens(overrides.speculation ?? this.#options.config.models.speculation),
       },
       place: async (each) => await this.#options.placeLayers(gguf, each, layers, takenOnGpu),
     });
     if (warning !== undefined) logger.warn({ model: record.alias }, warning);
-    this.#warnAboutContext(record, spec.contextSize);
+    this.#warnAboutContext(record, spec);
     const { keepAliveMs, mayEvict } = overrides;
     const needsOf = (other: EngineSpec): MemoryNeeds => ({
       bytes: estimateMemory(gguf, other),
@@ -167,8 +182,15 @@ export class LoadPlanner {
     return this.#engines.likelyContext(record);
   }
 
-  #warnAboutContext({ alias, gguf }: ModelRecord, contextSize: number): void {
-    if (gguf.contextLength === 0 || contextSize <= gguf.contextLength) return;
+  /** What is said of how to load a model, by itself and in the configuration. */
+  loadSettings(record: Pick<ModelRecord, "gguf" | "settings">): LoadSettings {
+    return this.#engines.loadSettings(record);
+  }
+
+  #warnAboutContext({ alias, gguf }: ModelRecord, spec: EngineSpec): void {
+    const { contextSize } = spec;
+    const reachable = reachableContext(gguf, spec);
+    if (reachable === 0 || contextSize <= reachable) return;
     this.#options.logger.warn(
       { model: alias, contextSize, trainedContextSize: gguf.contextLength },
       "The context is larger than the model was trained for; far into it, its answers may make no sense",

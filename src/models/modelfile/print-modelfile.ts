@@ -13,7 +13,7 @@ export function printModelfile(definition: ModelDefinition): string {
     ...adapters.map(({ path, scale }) => (scale === 1 ? `ADAPTER ${path}` : `ADAPTER ${path} ${scale}`)),
     ...line("VISION_PROJECTOR", projector),
     ...line("GPU_LAYERS", settings.gpuLayers),
-    ...line("FLASH_ATTENTION", settings.flashAttention),
+    ...line("FLASH_ATTENTION", settings.load.flashAttention),
     ...listParameters(settings).map(
       ([name, value]) => `PARAMETER ${name} ${typeof value === "string" ? quote(value) : value}`,
     ),

@@ -12,6 +12,9 @@ const DRIVE = /^[A-Za-z]:[/\\]/;
 /** A percent-encoded name, perhaps encoded twice to hide its meaning. */
 const ENCODED = /%(?:00|2e|2f|5c|25)/i;
 
+/** How Ollama names the files of its models, which it prints in Modelfiles. */
+const BLOB = /[/\\]sha256-[0-9a-f]{64}$/;
+
 /** Whether a name has the form of a path, allowed or not. */
 export function looksLikePath(name: string): boolean {
   return PATH_START.test(name) || /\.gguf$/i.test(name);
@@ -36,7 +39,7 @@ export function parseFilePath(name: string, { platform, home }: PathContext): st
   if (name.startsWith("~") && !/^~[/\\]/.test(name)) {
     throw invalidName(name, "~ stands for the daemon's own home folder only");
   }
-  if (!/\.gguf$/i.test(name)) throw invalidName(name, "a path must end in .gguf");
+  if (!/\.gguf$/i.test(name) && !BLOB.test(name)) throw invalidName(name, "a path must end in .gguf");
   if (isDeviceName(name.split(/[/\\]/).at(-1) ?? "")) throw invalidName(name, "it is the name of a device");
   if (!name.startsWith("~")) return name;
   if (home === undefined) throw invalidName(name, "the daemon's account has no home folder");

@@ -41,6 +41,8 @@ describe("the Prometheus registry", () => {
     ["service_time_to_first_token_seconds", "histogram"],
     ["service_time_per_output_token_seconds", "histogram"],
     ["service_cached_prompt_tokens_total", "counter"],
+    ["service_draft_tokens_total", "counter"],
+    ["service_draft_tokens_accepted_total", "counter"],
     ["service_requests_running", "gauge"],
     ["service_kv_cache_usage_ratio", "gauge"],
     ["service_model_requests_running", "gauge"],
@@ -148,7 +150,10 @@ describe("the Prometheus registry", () => {
     metrics.tokenInterval(59);
     metrics.cachedTokens(0);
     metrics.cachedTokens(12);
+    metrics.guessedTokens(8, 5);
     const text = await metrics.render();
+    expect(text).toContain("service_draft_tokens_total 8\n");
+    expect(text).toContain("service_draft_tokens_accepted_total 5\n");
     expect(text).toContain('service_time_per_output_token_seconds_bucket{le="0.05"} 1\n');
     expect(text).toContain('service_time_per_output_token_seconds_bucket{le="60.0"} 2\n');
     expect(text).toContain("service_cached_prompt_tokens_total 12\n");

@@ -3,10 +3,22 @@ import { buildCompletionCall, toRequestJson } from "../../../../src/engine/core/
 import type { GenerationRequest } from "../../../../src/engine/protocol/generation.ts";
 import { chatRequest, promptRequest } from "../../../support/engine-fixture.ts";
 
-const context = { mediaMarker: "<media>", contextSize: 4096, sharedContext: false, reasonsUnasked: true };
+const context = {
+  mediaMarker: "<media>",
+  contextSize: 4096,
+  sharedContext: false,
+  reasonsUnasked: true,
+  guessTokens: 0,
+};
 
 function bodyOf(request: GenerationRequest): Record<string, unknown> {
   return { ...buildCompletionCall(request, context).body };
+}
+
+/** What a request tells the kernels, on a model that was loaded to guess so many tokens. */
+function guessesOf(guessTokens: number, sampling: GenerationRequest["sampling"] = {}): unknown {
+  const request = promptRequest("x", { sampling });
+  return buildCompletionCall(request, { ...context, guessTokens }).body["sse_ping_interval"];
 }
 
 describe("a request to llama.cpp's server", () => {
@@ -152,6 +164,13 @@ describe("a request to llama.cpp's server", () => {
       enable_thinking: true,
       thinking: true,
     });
+  });
+
+  test("tells the kernels how many tokens to guess, by itself or else by how the model was loaded", () => {
+    expect(guessesOf(0)).toBe(0);
+    expect(guessesOf(16)).toBe(16);
+    expect(guessesOf(16, { guessTokens: 0 })).toBe(0);
+    expect(guessesOf(0, { guessTokens: 8 })).toBe(8);
   });
 
   test("has no reasoning in front of a format, unless the prompt of the template has", () => {

@@ -36,6 +36,13 @@ describe("the events of an answer", () => {
     ]);
   });
 
+  test("tell how many tokens were guessed, and how many of them were right", () => {
+    const timings = { prompt_ms: 1, predicted_ms: 1, draft_n: 12, draft_n_accepted: 7 };
+    expect(fold([end("stop"), { ...usage, timings }]).at(-1)).toMatchObject({
+      usage: { completionTokens: 4, guesses: { tokens: 12, kept: 7 } },
+    });
+  });
+
   test("keep reasoning apart and count it", () => {
     const events = fold([delta({ reasoning_content: "hm" }), delta({ content: "yes" }), end("stop"), usage]);
     expect(events[0]).toEqual({ type: "reasoning-delta", text: "hm" });

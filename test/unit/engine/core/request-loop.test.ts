@@ -74,15 +74,19 @@ const reading = (processed: number): ActionResult =>
   piece({ prompt_progress: { processed, total: 100, cache: 10 } });
 
 /** A loop whose requests answer so, and what it has said of its steps. */
-function loopWith(results: (id: number) => Answer[]) {
+function loopWith(results: (id: number) => Answer[], guessed = () => 0) {
   const said: string[] = [];
   const measured: number[] = [];
-  const loop = new RequestLoop(new FakeSession(results), {
+  const session = new FakeSession(results);
+  const loop = new RequestLoop(session, {
+    get guessed() {
+      return guessed();
+    },
     next: (isAlone, isWhole) => void said.push(`${isAlone ? "alone" : "shared"}${isWhole ? ", whole" : ""}`),
     leave: () => void said.push("leave"),
     measured: (tokens) => void measured.push(tokens),
   });
-  return { loop, said, measured };
+  return { loop, session, said, measured };
 }
 
 /** What is said of steps when a request is cancelled while a step behind these results is computed. */
@@ -310,6 +314,21 @@ describe("the loop that drives llama.cpp", () => {
 
     test("leaves none that others share", async () => {
       expect(await cancelledBehind([], 1)).not.toContain("leave");
+    });
+
+    test("collects all results of a step with guesses before the next one", async () => {
+      const answer = [piece("a"), piece("b"), piece("c"), nothing, piece("d"), last("e")];
+      let guessed = 0;
+      const { loop, session } = loopWith(
+        () => [...answer],
+        () => guessed,
+      );
+      await drain(run(loop, "completion", call, NEVER));
+      const plain = session.steps.length;
+      guessed = 3;
+      await Promise.all([1, 2].map(() => drain(run(loop, "completion", call, NEVER))));
+      expect(plain).toBe(answer.length);
+      expect(session.steps.length - plain).toBe(2);
     });
 
     test("leaves none of an answer that has begun", async () => {

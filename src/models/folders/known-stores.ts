@@ -1,0 +1,33 @@
+import path from "node:path";
+import { homeFolder } from "../../launch/home-folder.mjs";
+
+/** Programs whose folders are known, and what people call them. */
+export const STORES = { ollama: "Ollama", lmstudio: "LM Studio", hf: "the Hugging Face tools" } as const;
+export type Store = keyof typeof STORES;
+
+export function isStore(name: string): name is Store {
+  return Object.hasOwn(STORES, name);
+}
+
+/** Where the installer for Linux and distributions put the models of Ollama's own account. */
+const OLLAMA_ACCOUNTS = ["/usr/share/ollama/.ollama/models", "/var/lib/ollama/models"];
+
+/** The folders where a program keeps its models, the likeliest first. */
+export function storeFolders(
+  store: Store,
+  env: NodeJS.ProcessEnv = process.env,
+  home: string | undefined = homeFolder(),
+): string[] {
+  const inHome = (...parts: string[]): string[] => (home === undefined ? [] : [path.join(home, ...parts)]);
+  if (store === "lmstudio")
+    return [...inHome(".lmstudio", "models"), ...inHome(".cache", "lm-studio", "models")];
+  if (store === "ollama") {
+    const own = env["OLLAMA_MODELS"];
+    return own ? [own] : [...inHome(".ollama", "models"), ...OLLAMA_ACCOUNTS];
+  }
+  const hub = env["HF_HUB_CACHE"] || env["HUGGINGFACE_HUB_CACHE"];
+  if (hub) return [hub];
+  if (env["HF_HOME"]) return [path.join(env["HF_HOME"], "hub")];
+  if (env["XDG_CACHE_HOME"]) return [path.join(env["XDG_CACHE_HOME"], "huggingface", "hub")];
+  return inHome(".cache", "huggingface", "hub");
+}

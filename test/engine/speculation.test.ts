@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Engine } from "../../src/engine/engine.ts";
+import type { GenerationEvent, GenerationRequest } from "../../src/engine/protocol/generation.ts";
+import {
+  chatRequest,
+  collect,
+  doneOf,
+  engineSpec,
+  NEVER,
+  promptRequest,
+  SHIPPED_MODEL,
+  startEngine,
+  textOf,
+} from "../support/engine-fixture.ts";
+import { generated } from "../support/generated.ts";
+
+/** The model that ships says on and on what it has been saying. */
+const REPETITIVE = "The quick brown fox jumps over the lazy dog and runs away. ".repeat(3);
+
+const WEATHER = {
+  name: "get_weather",
+  description: "Tells the weather in a place.",
+  parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+};
+
+/** What a client gets, without the IDs of calls and the figures. */
+const words = (events: readonly GenerationEvent[]) =>
+  events
+    .filter(({ type }) => type !== "done" && type !== "prompt-progress" && type !== "answer-progress")
+    .map((event) => (event.type === "tool-call-start" ? { name: event.name, index: event.index } : event));
+
+describe("guesses", () => {
+  let engine: Engine;
+  beforeAll(async () => {
+    engine = await startEngine(
+      engineSpec(SHIPPED_MODEL, { sharedContext: true, contextSize: 1024, guessTokens: 16 }),
+    );
+  });
+  afterAll(() => engine.close());
+
+  const run = async (request: GenerationRequest): Promise<GenerationEvent[]> =>
+    await collect(generated(engine, request, NEVER));
+
+  /** The same request with the guesses of the load and without any. */
+  async function both(request: GenerationRequest) {
+    const plain = { ...request, sampling: { ...request.sampling, guessTokens: 0 } };
+    const without = await run(plain);
+    const withGuesses = await run(request);
+    return { without, withGuesses, guesses: doneOf(withGuesses).usage.guesses };
+  }
+
+  test.each([
+    ["the most likely text", { temperature: 0 }],
+    ["what a seed draws", { temperature: 0.7, topK: 20, seed: 5 }],
+  ])("change nothing about %s, and tell how many were right", async (_what, sampling) => {
+    const request = promptRequest(REPETITIVE, { maxTokens: 96, sampling: { ...sampling, ignoreEos: true } });
+    const { without, withGuesses, guesses } = await both(request);
+    expect(textOf(withGuesses)).toBe(textOf(without));
+    expect(doneOf(withGuesses).usage.completionTokens).toBe(96);
+    expect(doneOf(without).usage.guesses).toBeUndefined();
+    expect(guesses?.tokens).toBeGreaterThan(0);
+    expect(guesses?.kept).toBeLessThanOrEqual(guesses!.tokens);
+  });
+
+  test("are right where a text goes in circles, which takes fewer steps", async () => {
+    const request = promptRequest(REPETITIVE, {
+      maxTokens: 64,
+      sampling: { temperature: 0, ignoreEos: true, logitBias: [{ token: 300, bias: 100 }] },
+    });
+    const { guesses } = await both(request);
+    expect(guesses!.kept).toBeGreaterThan(32);
+    expect(guesses!.kept / guesses!.tokens).toBeGreaterThan(0.8);
+  });
+
+  test("change nothing about a tool call that a grammar binds", async () => {
+    const request = chatRequest(
+      "What is the weather in Paris? Paris, Paris, Paris, Paris.",
+      { maxTokens: 96 },
+      { tools: [WEATHER], toolChoice: "required" },
+    );
+    const { without, withGuesses } = await both(request);
+    expect(words(without).length).toBeGreaterThan(1);
+    expect(words(withGuesses)).toEqual(words(without));
+  });
+
+  test("change nothing about answers that run at once and end at a stop sequence or a limit", async () => {
+    const requests = [40, 50, 60, 70].map((maxTokens, index) =>
+      promptRequest(`${index} ${REPETITIVE}`, {
+        maxTokens,
+        stop: ["zebra"],
+        sampling: { temperature: 0, ignoreEos: true },
+      }),
+    );
+    const together = await Promise.all(requests.map(run));
+    const alone = [];
+    for (const request of requests)
+      alone.push(await run({ ...request, sampling: { ...request.sampling, guessTokens: 0 } }));
+    expect(together.map(textOf)).toEqual(alone.map(textOf));
+  });
+});

@@ -1,0 +1,166 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { expect, it } from "vitest";
+import { placeFile } from "../../../../src/models/import/place-file.ts";
+import { readModelFolder } from "../../../../src/models/folders/read-model-folder.ts";
+import { addToOllama, writeManifest } from "../../../support/model-stores.ts";
+import { tinyLora, tinyProjector } from "../../../support/tiny-models.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
+
+const GO_TEMPLATE = "{{ if .System }}{{ .System }}\n{{ end }}{{ .Prompt }}\n{{ .Response }}";
+
+it("a store of Ollama gives models with all of their settings", async () => {
+  const folder = await temporaryFolder();
+  const weights = addToOllama(folder, {
+    name: "mario:1b",
+    template: GO_TEMPLATE,
+    system: 'You are "Mario".\nAlways.',
+    params: {
+      temperature: 0.5,
+      stop: ["<|a|>", "<|b|>"],
+      num_ctx: 4096,
+      num_gpu: 3,
+      num_thread: 8,
+      top_p: 7,
+    },
+    messages: [{ role: "user", content: "Hi." }],
+    license: "MIT\nand so on",
+    config: { parser: "mario", requires: "0.14.0" },
+    projector: tinyProjector(),
+    adapter: tinyLora(),
+  });
+  const { models, leftOut } = await readModelFolder(folder);
+  expect(leftOut).toEqual([]);
+  expect(models).toEqual([
+    {
+      name: "mario:1b",
+      wish: "mario:1b",
+      files: [weights],
+      projector: expect.stringMatching(/blobs\/sha256-[0-9a-f]{64}$/),
+      adapters: [expect.stringMatching(/blobs\/sha256-[0-9a-f]{64}$/)],
+      settings: [
+        `TEMPLATE """${GO_TEMPLATE}"""`,
+        'SYSTEM """You are "Mario".\nAlways."""',
+        "PARAMETER temperature 0.5",
+        'PARAMETER stop "<|a|>"',
+        'PARAMETER stop "<|b|>"',
+        "PARAMETER num_ctx 4096",
+        "GPU_LAYERS 3",
+        "PARAMETER num_thread 8",
+        'MESSAGE user "Hi."',
+        'PARSER "mario"',
+        'REQUIRES "0.14.0"',
+        'LICENSE """MIT\nand so on"""',
+      ],
+      notes: [
+        expect.stringMatching(/^PARAMETER top_p is left out: .*at most 1, got 7/),
+        expect.stringMatching(/^PARAMETER num_thread is not known/),
+        expect.stringMatching(/^PARSER mario has no effect/),
+        expect.stringMatching(/^REQUIRES 0.14.0 has no effect/),
+      ],
+    },
+  ]);
+});
+
+it("a model that Ollama renders by code keeps its file's own template", async () => {
+  const folder = await temporaryFolder();
+  addToOllama(folder, { name: "coder:30b", template: "{{ .Prompt }}", config: { renderer: "qwen3-coder" } });
+  const [model] = (await readModelFolder(folder)).models;
+  expect(model?.settings).toEqual(['RENDERER "qwen3-coder"']);
+  expect(model?.notes[0]).toMatch(/TEMPLATE is left out/);
+});
+
+it("a template that cannot be translated, and damaged texts, are left out with the reason", async () => {
+  const folder = await temporaryFolder();
+  addToOllama(folder, {
+    name: "odd:latest",
+    template: "{{ printf .Mood }}",
+    more: { params: "{", messages: '[{"role": "user\\nADAPTER /etc/x.gguf", "content": "x"}]' },
+  });
+  const [model] = (await readModelFolder(folder)).models;
+  expect(model?.settings).toEqual([]);
+  expect(model?.notes).toEqual([
+    expect.stringMatching(/^TEMPLATE is left out: TEMPLATE: /),
+    "PARAMETER is left out: it is damaged.",
+    "MESSAGE is left out: it is damaged.",
+  ]);
+});
+
+it.each([
+  ["llama3.2:1b", "llama3.2:1b", "llama3.2:1b"],
+  ["registry.ollama.ai/ada/tiny/latest", "ada/tiny:latest", "ada-tiny:latest"],
+  ["hf.co/ada/Tiny-GGUF/Q4_K_M", "hf.co/ada/Tiny-GGUF:Q4_K_M", "Tiny-GGUF:Q4_K_M"],
+])("the model of the manifest %s is called %s", async (manifest, name, wish) => {
+  const folder = await temporaryFolder();
+  addToOllama(folder, { name: manifest });
+  expect((await readModelFolder(folder)).models).toMatchObject([{ name, wish }]);
+});
+
+it("what has no weights of its own in GGUF is left out with the reason", async () => {
+  const folder = await temporaryFolder();
+  const digest = `sha256:${"0".repeat(64)}`;
+  const layer = (kind: string, of = digest): object => ({
+    mediaType: `application/vnd.ollama.image.${kind}`,
+    digest: of,
+  });
+  mkdirSync(path.join(folder, "blobs"));
+  writeManifest(folder, "cloud:1t", { layers: [layer("license")] });
+  writeManifest(folder, "mlx:1b", { layers: [layer("tensor")] });
+  writeManifest(folder, "gone:1b", { layers: [layer("model")] });
+  writeManifest(folder, "evil:1b", { layers: [layer("model", "sha256:../../etc/passwd")] });
+  writeManifest(folder, "split:1b", { layers: [layer("model"), layer("model")] });
+  writeManifest(folder, "torn:1b", "{");
+  const { models, leftOut } = await readModelFolder(folder);
+  expect(models).toEqual([]);
+  expect(Object.fromEntries(leftOut.map(({ name, reason }) => [name, reason]))).toEqual({
+    "cloud:1t": "it has no weights on this machine",
+    "mlx:1b": "it is in Safetensors, not GGUF",
+    "gone:1b": expect.stringMatching(/missing/),
+    "evil:1b": expect.stringMatching(/missing/),
+    "split:1b": expect.stringMatching(/several files/),
+    "torn:1b": "its manifest is damaged",
+  });
+});
+
+it.skipIf(process.platform === "win32")("a pipe in place of a file is not waited for", async () => {
+  const folder = await temporaryFolder();
+  const weights = addToOllama(folder, { name: "tiny:1b" });
+  const manifest = path.join(folder, "manifests/registry.ollama.ai/library/tiny/pipe");
+  for (const file of [manifest, weights]) {
+    rmSync(file, { force: true });
+    execFileSync("mkfifo", [file]);
+  }
+  const { models, leftOut } = await readModelFolder(folder);
+  expect(leftOut).toMatchObject([{ name: "tiny:pipe" }]);
+  const placing = placeFile(
+    models[0]?.files[0] ?? "",
+    path.join(folder, "x.gguf"),
+    true,
+    AbortSignal.timeout(1000),
+  );
+  await expect(placing.next()).rejects.toMatchObject({ code: "path_not_allowed" });
+});
+
+it("links out of the store are not followed", async () => {
+  const root = await temporaryFolder();
+  const folder = path.join(root, "store");
+  const weights = addToOllama(folder, { name: "tiny:1b", system: "secret" });
+  const outside = path.join(root, "outside");
+  writeFileSync(outside, "GGUF");
+  rmSync(weights);
+  symlinkSync(outside, weights);
+  expect(await readModelFolder(folder)).toMatchObject({
+    models: [],
+    leftOut: [{ name: "tiny:1b", reason: expect.stringMatching(/link out of the folder/) }],
+  });
+});
+
+it("the folder around the store may be named as well", async () => {
+  const home = await temporaryFolder();
+  addToOllama(path.join(home, "models"), { name: "tiny:1b" });
+  expect(await readModelFolder(home)).toMatchObject({
+    folder: path.join(home, "models"),
+    models: [{ name: "tiny:1b" }],
+  });
+});

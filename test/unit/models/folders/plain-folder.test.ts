@@ -1,0 +1,82 @@
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { expect, it } from "vitest";
+import { readModelFolder } from "../../../../src/models/folders/read-model-folder.ts";
+import { storeFolders } from "../../../../src/models/folders/known-stores.ts";
+import { addToHubCache, addToLmStudio } from "../../../support/model-stores.ts";
+import { tinyProjector } from "../../../support/tiny-models.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
+
+it("LM Studio's folder gives models with their shards and projectors", async () => {
+  const folder = await temporaryFolder();
+  const tiny = addToLmStudio(folder, "ada/tiny-GGUF/tiny-Q8_0.gguf");
+  const eyes = addToLmStudio(folder, "ada/tiny-GGUF/mmproj-tiny-f16.gguf", tinyProjector());
+  const parts = ["1", "2"].map((part) => addToLmStudio(folder, `ada/big-GGUF/big-0000${part}-of-00002.gguf`));
+  addToLmStudio(folder, "ada/torn-GGUF/torn-00001-of-00002.gguf");
+  addToLmStudio(folder, "ada/nameless-GGUF/ggml-model-Q4_K_M.gguf");
+  addToLmStudio(folder, ".trash/old.gguf");
+  writeFileSync(path.join(folder, "readme.md"), "");
+  const { models, leftOut } = await readModelFolder(folder);
+  expect(models.map(({ name, wish, files, projector }) => ({ name, wish, files, projector }))).toEqual([
+    { name: "ada/big-GGUF/big-00001-of-00002.gguf", wish: "big", files: parts },
+    {
+      name: "ada/nameless-GGUF/ggml-model-Q4_K_M.gguf",
+      wish: "nameless-GGUF-ggml-model-Q4_K_M",
+      files: [path.join(folder, "ada/nameless-GGUF/ggml-model-Q4_K_M.gguf")],
+    },
+    { name: "ada/tiny-GGUF/tiny-Q8_0.gguf", wish: "tiny-Q8_0", files: [tiny], projector: eyes },
+  ]);
+  expect(leftOut).toEqual([
+    { name: "ada/torn-GGUF/torn-00001-of-00002.gguf", reason: "some of its parts are missing" },
+  ]);
+});
+
+it("the Hugging Face cache gives the models of its snapshots", async () => {
+  const folder = await temporaryFolder();
+  addToHubCache(folder, "ada/tiny-GGUF", "tiny-Q8_0.gguf");
+  addToHubCache(folder, "ada/tiny-GGUF", "mmproj-f16.gguf", tinyProjector());
+  const { models } = await readModelFolder(folder);
+  const snapshot = path.join(folder, "models--ada--tiny-GGUF/snapshots", "a".repeat(40));
+  expect(models).toMatchObject([
+    {
+      wish: "tiny-Q8_0",
+      files: [path.join(snapshot, "tiny-Q8_0.gguf")],
+      projector: path.join(snapshot, "mmproj-f16.gguf"),
+    },
+  ]);
+});
+
+it("links to files inside the folder are followed, others are left out", async () => {
+  const root = await temporaryFolder();
+  const folder = path.join(root, "mine");
+  const inside = addToLmStudio(folder, "a/inside.gguf");
+  const outside = addToLmStudio(root, "outside.gguf");
+  mkdirSync(path.join(folder, "b"));
+  symlinkSync(inside, path.join(folder, "b", "linked.gguf"));
+  symlinkSync(outside, path.join(folder, "b", "leaves.gguf"));
+  symlinkSync(root, path.join(folder, "b", "around"));
+  const { models, leftOut } = await readModelFolder(folder);
+  expect(models.map(({ wish }) => wish)).toEqual(["inside", "linked"]);
+  expect(leftOut).toEqual([{ name: "b/leaves.gguf", reason: expect.stringMatching(/out of the folder/) }]);
+});
+
+it("a name that would begin a new line of a Modelfile is left out", async () => {
+  const folder = await temporaryFolder();
+  addToLmStudio(folder, "x\nADAPTER evil.gguf");
+  expect(await readModelFolder(folder)).toMatchObject({
+    models: [],
+    leftOut: [{ reason: "its name has invisible characters" }],
+  });
+});
+
+it.each(["/no/such/folder", import.meta.filename])("%s is refused", async (folder) => {
+  await expect(readModelFolder(folder)).rejects.toMatchObject({ code: "model_file_not_found" });
+});
+
+it("the folders of known programs follow their variables, and else the home folder", () => {
+  expect(storeFolders("ollama", { OLLAMA_MODELS: "/big/models" }, "/home/ada")).toEqual(["/big/models"]);
+  expect(storeFolders("ollama", {}, "/home/ada")[0]).toBe(path.join("/home/ada", ".ollama/models"));
+  expect(storeFolders("lmstudio", {}, "/home/ada")[0]).toBe(path.join("/home/ada", ".lmstudio/models"));
+  expect(storeFolders("hf", { HF_HOME: "/big/hf" }, "/home/ada")).toEqual([path.join("/big/hf", "hub")]);
+  expect(storeFolders("hf", {}, "/home/ada")).toEqual([path.join("/home/ada", ".cache/huggingface/hub")]);
+});

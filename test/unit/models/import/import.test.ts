@@ -1,0 +1,184 @@
+import { existsSync, linkSync, readdirSync, rmSync, statSync } from "node:fs";
+import path from "node:path";
+import { expect, it } from "vitest";
+import type { ImportRequest, ImportStep } from "../../../../src/models/model.ts";
+import { addToHubCache, addToLmStudio, addToOllama } from "../../../support/model-stores.ts";
+import { shardsOf, tinyLlama, tinyProjector } from "../../../support/tiny-models.ts";
+import { startModels, type Fixture } from "../service-fixture.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
+import { writeGguf } from "../../../support/gguf-writer.ts";
+
+const GO_TEMPLATE = "{{ .System }}{{ .Prompt }}{{ .Response }}";
+
+async function importFrom(
+  { models }: Pick<Fixture, "models">,
+  from: string,
+  more: Partial<ImportRequest> = {},
+): Promise<ImportStep[]> {
+  const signal = new AbortController().signal;
+  const steps = await Array.fromAsync(models.importFrom({ from, copy: false, ...more }, signal));
+  return steps.filter(({ status }) => status !== "reading" && status !== "copying");
+}
+
+function filesIn(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.join(entry.parentPath, entry.name));
+}
+
+it("a model of Ollama is linked, keeps its settings, loads, and outlives its store", async () => {
+  const fixture = await startModels();
+  const store = path.join(fixture.userDir, "ollama");
+  const weights = addToOllama(store, {
+    name: "mario:1b",
+    template: GO_TEMPLATE,
+    system: "You are Mario.",
+    params: { temperature: 0.1, num_ctx: 300 },
+    license: "MIT",
+    projector: tinyProjector(),
+  });
+  const [step] = await importFrom(fixture, store);
+  expect(step).toMatchObject({ status: "imported", name: "mario:1b", alias: "mario:1b", notes: [] });
+  expect(step).toMatchObject({ placement: expect.stringMatching(/^(?:linked|cloned)$/) });
+  const { models, engines } = await fixture.restart();
+  const model = await models.get("mario:1b");
+  expect(model.path.startsWith(path.join(fixture.cacheDir, "imported"))).toBe(true);
+  expect(statSync(model.path).size).toBe(statSync(weights).size);
+  rmSync(store, { recursive: true });
+  await models.load({ alias: "mario:1b" });
+  expect(engines.last.spec).toMatchObject({
+    contextSize: 300,
+    chatTemplate: expect.stringMatching(/prompt/),
+  });
+  expect(model).toMatchObject({ settings: { system: "You are Mario." }, capabilities: { vision: true } });
+  expect(await models.modelfile("mario:1b")).toMatch(/^LICENSE "MIT"$/m);
+});
+
+it("a second import changes only what has changed", async () => {
+  const fixture = await startModels();
+  const store = path.join(fixture.userDir, "ollama");
+  addToOllama(store, { name: "a:1b", system: "One." });
+  addToOllama(store, { name: "b:1b", model: tinyLlama({ name: "b" }) });
+  await importFrom(fixture, store);
+  const before = filesIn(fixture.cacheDir).length;
+  addToOllama(store, { name: "a:1b", model: tinyLlama({ name: "new" }), system: "Two." });
+  expect(await importFrom(fixture, store)).toMatchObject([
+    { status: "updated", alias: "a:1b" },
+    { status: "present", alias: "b:1b" },
+  ]);
+  expect((await fixture.models.get("a:1b")).settings.system).toBe("Two.");
+  // The old weights are gone.
+  expect(filesIn(fixture.cacheDir)).toHaveLength(before);
+  expect(await importFrom(fixture, store)).toMatchObject([{ status: "present" }, { status: "present" }]);
+});
+
+it("a name that is taken gets a number, and keeps it", async () => {
+  const fixture = await startModels();
+  await fixture.models.create("a:1b", "FROM daybreak-mini\nSYSTEM Mine.", {});
+  const store = path.join(fixture.userDir, "ollama");
+  addToOllama(store, { name: "a:1b" });
+  expect(await importFrom(fixture, store)).toMatchObject([{ status: "imported", alias: "a:1b-2" }]);
+  expect(await importFrom(fixture, store)).toMatchObject([{ status: "present", alias: "a:1b-2" }]);
+  expect((await fixture.models.get("a:1b")).settings.system).toBe("Mine.");
+});
+
+it("deleting an imported model removes its links, but none that another needs, and nothing of the other program", async () => {
+  const fixture = await startModels();
+  const store = path.join(fixture.userDir, "ollama");
+  const weights = addToOllama(store, { name: "a:1b" });
+  addToOllama(store, { name: "b:1b", system: "The same weights." });
+  await importFrom(fixture, store);
+  const { path: file } = await fixture.models.get("a:1b");
+  await fixture.models.delete("a:1b");
+  expect(existsSync(file)).toBe(true);
+  await fixture.models.delete("b:1b");
+  expect(existsSync(file)).toBe(false);
+  expect(existsSync(weights)).toBe(true);
+});
+
+it("shards stay together, and a projector beside them belongs to the model", async () => {
+  const fixture = await startModels();
+  const folder = path.join(fixture.userDir, "lmstudio");
+  for (const [index, shard] of shardsOf(tinyLlama(), 2).entries())
+    addToLmStudio(folder, `ada/big-GGUF/big-0000${index + 1}-of-00002.gguf`, shard);
+  addToLmStudio(folder, "ada/big-GGUF/mmproj-big.gguf", tinyProjector());
+  expect(await importFrom(fixture, folder)).toMatchObject([{ status: "imported", alias: "big" }]);
+  const model = await fixture.models.get("big");
+  expect(model.files).toHaveLength(2);
+  expect(model.capabilities.vision).toBe(true);
+  await fixture.models.delete("big");
+  expect(filesIn(path.join(fixture.cacheDir, "imported"))).toEqual([]);
+});
+
+it("the models of the hub's cache are linked by their contents", async () => {
+  const fixture = await startModels();
+  const folder = path.join(fixture.userDir, "hf");
+  addToHubCache(folder, "ada/tiny-GGUF", "tiny-Q8_0.gguf");
+  expect(await importFrom(fixture, folder)).toMatchObject([{ status: "imported", alias: "tiny-Q8_0" }]);
+  rmSync(folder, { recursive: true });
+  await fixture.models.load({ alias: "tiny-Q8_0" });
+});
+
+it("what is not a model is left out with the reason, and leaves nothing behind", async () => {
+  const fixture = await startModels();
+  const folder = path.join(fixture.userDir, "mine");
+  writeGguf(addToLmStudio(folder, "eyes.gguf"), tinyProjector());
+  expect(await importFrom(fixture, folder)).toMatchObject([
+    { status: "skipped", name: "eyes.gguf", reason: expect.stringMatching(/is an? projector, not a model/) },
+  ]);
+  expect(filesIn(path.join(fixture.cacheDir, "imported"))).toEqual([]);
+});
+
+it("only those that are named are imported", async () => {
+  const fixture = await startModels();
+  const store = path.join(fixture.userDir, "ollama");
+  addToOllama(store, { name: "a:latest" });
+  addToOllama(store, { name: "b:1b" });
+  expect(await importFrom(fixture, store, { names: ["a"] })).toMatchObject([
+    { name: "a:latest", alias: "a" },
+  ]);
+  await expect(importFrom(fixture, store, { names: ["c"] })).rejects.toMatchObject({
+    code: "model_not_found",
+    message: expect.stringMatching(/has no model "c"\. It has a:latest, b:1b\./),
+  });
+});
+
+it.each([
+  ["models", "invalid_parameter"],
+  ["/no/such/folder", "model_file_not_found"],
+])("%s cannot be imported from", async (from, code) => {
+  await expect(importFrom(await startModels(), from)).rejects.toMatchObject({ code });
+});
+
+it("folders outside the allowed ones, and the daemon's own, are refused", async () => {
+  const fixture = await startModels();
+  const allowed = path.join(fixture.userDir, "ollama");
+  addToOllama(allowed, { name: "a:1b" });
+  const confined = await fixture.restart({ allowed_dirs: [allowed] });
+  const other = await temporaryFolder();
+  addToOllama(other, { name: "b:1b" });
+  for (const from of [other, fixture.cacheDir])
+    await expect(importFrom(confined, from)).rejects.toMatchObject({ code: "path_not_allowed" });
+  await expect(importFrom(fixture, fixture.cacheDir)).rejects.toMatchObject({ code: "path_not_allowed" });
+  expect(await importFrom(confined, allowed)).toMatchObject([{ status: "imported" }]);
+  await confined.models.load({ alias: "a:1b" });
+});
+
+it("an import that is cancelled ends", async () => {
+  const fixture = await startModels();
+  const store = path.join(fixture.userDir, "ollama");
+  addToOllama(store, { name: "a:1b" });
+  const steps = fixture.models.importFrom({ from: store, copy: false }, AbortSignal.abort(new Error("gone")));
+  await expect(Array.fromAsync(steps)).rejects.toThrow("gone");
+});
+
+it("a link that is there already is used again", async () => {
+  const fixture = await startModels();
+  const store = path.join(fixture.userDir, "ollama");
+  const weights = addToOllama(store, { name: "a:1b" });
+  await importFrom(fixture, store);
+  const { path: file } = await fixture.models.get("a:1b");
+  rmSync(file);
+  linkSync(weights, file);
+  expect(await importFrom(fixture, store)).toMatchObject([{ status: "present", placement: "linked" }]);
+});

@@ -1,0 +1,210 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { MEMORY_CELLS } from "../../../wasm/memory-cells.ts";
+import { FREE_MEMORY, hostMemory, linkHost, STACK_TOP } from "../../support/kernel-host-module.ts";
+
+const PAGES = 64;
+const MEMORY_END = PAGES * 65_536;
+/** Structures of llama.cpp's, far enough from each other. */
+const place = (number: number): number => STACK_TOP + 65_536 * number;
+const [SERVER, CONTEXT, SLOTS, TASK] = [place(0), place(1), place(2), place(3)] as const;
+const [WISHES, WISH, TEXT, GUESS, TOKENS] = [place(4), place(5), place(6), place(7), place(8)] as const;
+const PARAMS = place(9);
+const BYTES_OF_SLOT = 3296;
+const BYTES_OF_WISH = 32;
+const AT = {
+  context: 6632,
+  removal: 6792,
+  slots: 6824,
+  slotTask: 2744,
+  slotState: 2928,
+  slotTokens: 2968,
+  mostGuessed: 72,
+} as const;
+const GENERATING = 5;
+const READING = 3;
+const CAN_TAKE_BACK = 1;
+
+type Kernels = Record<"guess" | "speculation", (a: bigint, b: bigint | number) => bigint>;
+
+let view: DataView;
+let call: Kernels;
+
+beforeEach(async () => {
+  const memory = hostMemory(PAGES);
+  const { instance } = await WebAssembly.instantiate(linkHost(PAGES, false), { env: { memory } });
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  call = instance.exports as Kernels;
+  view = new DataView(memory.buffer);
+  setPointer(FREE_MEMORY, MEMORY_END);
+});
+
+const setPointer = (at: number, to: number): void => view.setBigUint64(at, BigInt(to), true);
+const setInt = (at: number, to: number): void => view.setInt32(at, to, true);
+
+interface Situation {
+  readonly task?: number;
+  /** What the request allows. */
+  readonly most?: number;
+  /** What llama.cpp has room for. */
+  readonly room?: number;
+  readonly batch?: number;
+  readonly removal?: number;
+  /** Tokens of a cache that slots share; absent: each has its own. */
+  readonly shared?: number;
+  readonly slots?: number;
+  /** The last slot reads a prompt. */
+  readonly isReading?: boolean;
+}
+
+/** What is guessed behind a text, whose last token the model has just generated. */
+function guessed(text: readonly number[], situation: Situation = {}): number[] {
+  const { task = 1, most = 64, room = 1000, batch = 512, removal = CAN_TAKE_BACK, slots = 1 } = situation;
+  setPointer(MEMORY_CELLS.server, SERVER);
+  setPointer(SERVER + AT.context, CONTEXT);
+  setInt(CONTEXT + 8, situation.shared ?? slots * 4096);
+  setInt(CONTEXT + 12, situation.shared ?? 4096);
+  setInt(CONTEXT + 16, batch);
+  setInt(SERVER + AT.removal, removal);
+  setPointer(SERVER + AT.slots, SLOTS);
+  setPointer(SERVER + AT.slots + 8, SLOTS + slots * BYTES_OF_SLOT);
+  setInt(TASK, task);
+  setInt(TASK + AT.mostGuessed, most);
+  for (let slot = 0; slot < slots; slot++) {
+    const at = SLOTS + slot * BYTES_OF_SLOT;
+    setPointer(at + AT.slotTask, TASK);
+    setInt(at + AT.slotState, situation.isReading && slot === slots - 1 ? READING : GENERATING);
+    setPointer(at + AT.slotTokens, 0);
+    setPointer(at + AT.slotTokens + 8, 4 * (text.length - 1));
+  }
+  setPointer(WISHES, WISH);
+  setPointer(WISHES + 8, WISH + slots * BYTES_OF_WISH);
+  setPointer(TEXT, TOKENS);
+  setPointer(TEXT + 8, TOKENS + 4 * (text.length - 1));
+  for (const [at, token] of text.entries()) setInt(TOKENS + 4 * at, token);
+  view.setUint8(WISH, 1);
+  setInt(WISH + 4, room);
+  setInt(WISH + 8, text.length - 1);
+  setInt(WISH + 12, text.at(-1) ?? 0);
+  setPointer(WISH + 16, TEXT);
+  setPointer(WISH + 24, GUESS);
+  // As llama.cpp clears a vector: its memory stays.
+  view.setBigUint64(GUESS + 8, view.getBigUint64(GUESS, true), true);
+  call.guess(0n, BigInt(WISHES));
+  const [from, to] = [0, 8].map((at) => Number(view.getBigUint64(GUESS + at, true)));
+  return Array.from({ length: (to! - from!) / 4 }, (_, at) => view.getInt32(from! + 4 * at, true));
+}
+
+const count = (from: number, length: number): number[] => Array.from({ length }, (_, at) => from + at);
+/** A text that says 1, 2, 3 … twice, and has said so many of them the second time. */
+const again = (said: number): number[] => [...count(1, 100), ...count(1, said)];
+
+/** What is guessed, step by step, when all guesses are right. */
+function rightLengths(steps: number): number[] {
+  let said = 4;
+  return Array.from({ length: steps }, () => {
+    const { length } = guessed(again(said));
+    said += length + 1;
+    return length;
+  });
+}
+
+/** The same when all are wrong: what follows is something else, and then again what a guess can be made from. */
+function wrongLengths(steps: number): number[] {
+  return Array.from({ length: steps }, (_, step) => {
+    const text = [...count(1, 100), ...Array.from({ length: step }, () => 0), ...count(1, 4)];
+    return guessed(text).length;
+  });
+}
+
+describe("what repeats", () => {
+  test("is guessed as it went on before", () => {
+    expect(guessed(again(5))).toEqual([6, 7, 8, 9]);
+  });
+
+  test("is guessed as it went on where the text before it was most alike, not where it stood last", () => {
+    const text = [9, 1, 2, 3, 4, 50, 8, 1, 2, 3, 4, 60, 9, 1, 2, 3, 4];
+    expect(guessed(text)[0]).toBe(50);
+  });
+
+  test("is guessed on beyond the end of the text, which may be a part of what repeats", () => {
+    expect(guessed([7, 7, 7, 7, 7, 7])).toEqual([7, 7, 7, 7]);
+    expect(guessed([1, 2, 1, 2, 1, 2])).toEqual([1, 2, 1, 2]);
+  });
+
+  test("is not guessed behind fewer than four tokens, which are alike by chance", () => {
+    expect(guessed([5, 1, 2, 3, 9, 6, 1, 2, 3])).toEqual([]);
+    expect(guessed([4])).toEqual([]);
+  });
+
+  test("is guessed no further than the request allows, or llama.cpp has room for", () => {
+    expect(guessed(again(5), { most: 2 })).toEqual([6, 7]);
+    expect(guessed(again(5), { task: 2, most: 0 })).toEqual([]);
+    expect(guessed(again(5), { task: 3, room: 3 })).toEqual([6, 7, 8]);
+  });
+
+  test("is not guessed where tokens cannot be taken back, as out of Mamba's state", () => {
+    expect(guessed(again(5), { removal: 2 })).toEqual([]);
+  });
+});
+
+describe("the room for guesses", () => {
+  test("is what the next step has, with a token for each slot", () => {
+    expect(guessed(again(5), { batch: 6, slots: 4 })).toEqual([6, 7]);
+    expect(guessed(again(5), { task: 2, batch: 4, slots: 4 })).toEqual([]);
+  });
+
+  test("is what a shared cache has left, which guesses of one must not take from others", () => {
+    // Four slots with 104 tokens each.
+    expect(guessed(again(5), { slots: 4, shared: 4 * (104 + 4) + 3 })).toEqual([6, 7, 8]);
+    expect(guessed(again(5), { task: 2, slots: 4, shared: 4 * (104 + 4) })).toEqual([]);
+  });
+
+  test("leaves a whole step to a prompt that is being read", () => {
+    const situation = { slots: 4, shared: 4 * 104 + 400, isReading: true };
+    expect(guessed(again(5), situation)).toEqual([]);
+    expect(guessed(again(5), { ...situation, batch: 64 })).toHaveLength(4);
+  });
+});
+
+describe("guesses", () => {
+  test("become longer while they are right", () => {
+    expect(rightLengths(4)).toEqual([4, 8, 16, 32]);
+  });
+
+  test("become shorter and then rest when they are wrong, ever longer", () => {
+    const made = wrongLengths(400);
+    expect(made.slice(0, 2)).toEqual([4, 1]);
+    // What 400 steps have lost: less than a twentieth of them.
+    const lost = made.reduce((sum, length) => sum + (length > 0 ? 0.1 + 0.35 * length : 0), 0);
+    expect(lost).toBeLessThan(400 / 20);
+    expect(made.slice(-100).filter((length) => length > 0).length).toBeLessThan(3);
+  });
+
+  test("begin anew with the next request", () => {
+    wrongLengths(100);
+    expect(guessed(again(5), { task: 2 })).toHaveLength(4);
+  });
+
+  test("are counted for the step", () => {
+    setInt(MEMORY_CELLS.guessedTokens, 0);
+    guessed(again(5));
+    expect(view.getInt32(MEMORY_CELLS.guessedTokens, true)).toBe(4);
+  });
+});
+
+/** The kind of guesses that llama.cpp is told to make when a load allows so many tokens. */
+const kindFor = (most: number): number => {
+  setPointer(PARAMS, TOKENS);
+  setPointer(PARAMS + 8, TOKENS + 4);
+  setInt(TOKENS, 0);
+  setInt(PARAMS + 56, most);
+  call.speculation(BigInt(PARAMS), 4);
+  return view.getInt32(TOKENS, true);
+};
+
+describe("the server's own guessing", () => {
+  test("is made to look up what repeats, unless the load allows no guess", () => {
+    expect(kindFor(64)).toBe(6);
+    expect(kindFor(0)).toBe(0);
+  });
+});

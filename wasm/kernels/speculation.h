@@ -1,0 +1,188 @@
+// Guesses of the tokens that come next, which llama.cpp's server has the model check in one step: it keeps those that the
+// model would have said itself. A text that repeats what stands before it is guessed by looking that up.
+//
+// Whether guesses are worth their step is learned for each request anew. One that is checked in vain costs a part of a step;
+// when guesses cost more than they save, they rest for a while, and then longer.
+#pragma once
+#include "grammar-tokens.h"
+#include "steps.h"
+
+#define RECORDS (*(guess_record **)GUESS_RECORDS_CELL)
+
+// llama.cpp's common_speculative_draft_params: what its server asks of a slot.
+typedef struct {
+  uint8_t is_wanted;
+  int32_t most, past, last;    // tokens to guess at most, position of the last token, that token
+  const cpp_vector *text;      // all tokens before it
+  cpp_vector *guess;
+} guess_wish;
+
+_Static_assert(sizeof(guess_wish) == 32, "common_speculative_draft_params");
+
+// llama.cpp's common_params_speculative.
+typedef struct {
+  int32_t *kinds, *kinds_end;
+  uint8_t unused[AT_COMMON_PARAMS_SPECULATIVE_DRAFT_N_MAX - 16];
+  int32_t most; // tokens of a guess, draft.n_max
+} speculative_params;
+
+extern void *original_speculative_init(speculative_params *params, uint32_t slots);
+extern void *allocate_memory(uint64_t size);
+
+// What is known of the guesses for one request.
+typedef struct {
+  int32_t task;    // its number
+  int32_t length;  // tokens of its text when the last guess was made
+  int32_t guessed; // tokens of that guess
+  int32_t most;    // tokens of the next one
+  int32_t rest;    // steps without guesses
+  int32_t pause;   // steps of the last rest
+  int32_t credit;  // tokens saved, in hundredths
+} guess_record;
+
+// In hundredths of the step of one token.
+enum {
+  COST_OF_GUESS = 10,  // a step with guesses
+  COST_OF_TOKEN = 35,  // and each of those
+  FIRST_CREDIT = 150,
+  MOST_CREDIT = 600,
+  CREDIT_AFTER_REST = 50,
+};
+
+enum {
+  FIRST_GUESS = 4,
+  LEAST_MATCH = 4,  // shorter ones are chance
+  MOST_MATCH = 64,
+  FIRST_PAUSE = 32,
+  LONGEST_PAUSE = 1024,
+  MOST_GUESS = 64,
+  STEPS_BEFORE_END = 4,
+};
+
+enum { STATE_IDLE = 0, STATE_GENERATING = 5 };
+
+INLINE server_slot *slot_of(const server_context *server, int64_t number) {
+  return (server_slot *)(server->slots + number * BYTES_OF_SLOT);
+}
+
+INLINE int64_t slots_of(const server_context *server) { return (server->slots_end - server->slots) / BYTES_OF_SLOT; }
+
+// Tokens that guesses may add to the next step. They have to fit into one batch, and a cache that slots share has to have
+// room for them: where it has not, llama.cpp would split the batch, and cannot split guesses. The engine's script, which ends
+// answers for lack of room (src/engine/core/shared-room.ts), sees guesses when they have been checked; until it has ended one,
+// each slot goes on for a few tokens.
+static int64_t room_for_guesses(const server_context *server) {
+  const llama_context *context = server->context;
+  const int64_t slots = slots_of(server);
+  const int64_t batch = context->batch - slots;
+  if (slots == 1 || context->tokens != context->slot_tokens) return batch;
+  int64_t room = context->tokens - STEPS_BEFORE_END * slots;
+  for (int64_t i = 0; i < slots; i++) {
+    const server_slot *slot = slot_of(server, i);
+    room -= slot->tokens_end - slot->tokens;
+    if (slot->state != STATE_IDLE && slot->state != STATE_GENERATING) room -= context->batch;
+  }
+  return room < batch ? room : batch;
+}
+
+// Learns from the step that checked the last guess: the model's own token came in any case.
+static void learn(guess_record *known, int64_t length) {
+  const int64_t kept = length - known->length - 1, guessed = known->guessed;
+  known->guessed = 0;
+  if (guessed == 0 || kept < 0 || kept > guessed) return;
+  const int64_t credit = known->credit + 100 * kept - COST_OF_GUESS - COST_OF_TOKEN * guessed;
+  known->credit = (int32_t)(credit < MOST_CREDIT ? credit : MOST_CREDIT);
+  known->most = kept == guessed ? 2 * known->most : (int32_t)kept + 1;
+  if (known->most > MOST_GUESS) known->most = MOST_GUESS;
+  if (credit >= 0) return;
+  known->pause = known->pause == 0 ? FIRST_PAUSE : known->pause < LONGEST_PAUSE ? 2 * known->pause : LONGEST_PAUSE;
+  known->rest = known->pause;
+  known->credit = CREDIT_AFTER_REST;
+}
+
+// Tokens that may be guessed for a slot now.
+static int64_t guess_limit(guess_record *known, const guess_wish *wish, const server_slot *slot) {
+  const server_task *task = slot->task;
+  const int64_t length = (const int32_t *)wish->text->end - (const int32_t *)wish->text->begin;
+  if (known->task != task->id) *known = (guess_record){task->id, 0, 0, FIRST_GUESS, 0, 0, FIRST_CREDIT};
+  learn(known, length);
+  known->length = (int32_t)length;
+  if (known->rest > 0) {
+    known->rest--;
+    return 0;
+  }
+  int64_t limit = task->most_guessed;
+  if (limit > wish->most) limit = wish->most;
+  return limit < known->most ? limit : known->most;
+}
+
+// The token at a place of the text, to which the last token and what has been guessed belong.
+INLINE int32_t token_at(const guess_wish *wish, int64_t length, int64_t at, const int32_t *guess) {
+  return at < length ? ((const int32_t *)wish->text->begin)[at] : at == length ? wish->last : guess[at - length - 1];
+}
+
+// Where the text goes on behind the longest earlier place that is like its end; the latest of several. 0: nowhere.
+static int64_t look_up(const guess_wish *wish, int64_t length) {
+  const int32_t *text = wish->text->begin;
+  int64_t best = LEAST_MATCH - 1, found = 0;
+  for (int64_t at = length - 1; at >= best && best < MOST_MATCH; at--) {
+    if (text[at] != wish->last) continue;
+    int64_t match = 1;
+    while (match <= at && match < MOST_MATCH && text[at - match] == text[length - match]) match++;
+    if (match <= best) continue;
+    best = match;
+    found = at + 1;
+  }
+  return found;
+}
+
+static int64_t guess_by_look_up(const guess_wish *wish, int64_t limit) {
+  const int64_t length = (const int32_t *)wish->text->end - (const int32_t *)wish->text->begin;
+  const int64_t from = look_up(wish, length);
+  if (from == 0) return 0;
+  cpp_vector *guess = wish->guess;
+  if ((int32_t *)guess->capacity - (int32_t *)guess->begin < limit) {
+    if (guess->begin) free_memory(guess->begin);
+    guess->begin = allocate_memory(MOST_GUESS * sizeof(int32_t));
+    guess->capacity = (int32_t *)guess->begin + MOST_GUESS;
+  }
+  int32_t *tokens = guess->begin;
+  for (int64_t i = 0; i < limit; i++) tokens[i] = token_at(wish, length, from + i, tokens);
+  guess->end = tokens + limit;
+  return limit;
+}
+
+// common_speculative_init: llama.cpp's server makes guesses when it is told a kind of them. It is, unless the load allows none.
+void *kernel_speculative_init(speculative_params *params, uint32_t slots) {
+  enum { NGRAM_SIMPLE = 6 };
+  if (params->most > 0 && params->kinds != params->kinds_end) *params->kinds = NGRAM_SIMPLE;
+  return original_speculative_init(params, slots);
+}
+
+// common_speculative_impl_ngram_simple::draft, which guesses for all slots.
+void kernel_ngram_draft(void *self, const cpp_vector *wishes) {
+  enum { CAN_TAKE_BACK = 1 };
+  (void)self;
+  const server_context *server = SERVER;
+  // Other memories would have to be saved before each guess.
+  if (server->removal != CAN_TAKE_BACK) return;
+  guess_wish *const first = wishes->begin;
+  const int64_t slots = (guess_wish *)wishes->end - first;
+  if (!RECORDS) {
+    RECORDS = allocate_memory((uint64_t)slots * sizeof(guess_record));
+    for (int64_t i = 0; i < slots; i++) RECORDS[i].task = -1;
+  }
+  int64_t room = room_for_guesses(server);
+  for (int64_t i = 0; i < slots; i++) {
+    const guess_wish *wish = &first[i];
+    if (!wish->is_wanted) continue;
+    guess_record *known = &RECORDS[i];
+    int64_t limit = guess_limit(known, wish, slot_of(server, i));
+    if (limit > room) limit = room;
+    if (limit <= 0) continue;
+    const int64_t guessed = guess_by_look_up(wish, limit);
+    known->guessed = (int32_t)guessed;
+    GUESSED_TOKENS += (int32_t)guessed;
+    room -= guessed;
+  }
+}
