@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "5efc84b8ead43b40a05db17eacd28bac36690cbbc3cf32c025430f65169ab2ef";
+const KERNELS_SHA256 = "e21d7b11f1d4837ef67462cfde6545c566013eec5621ebc303124dd57ab193b0";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "32d098edfb3ffd28480829cb4897685d8968ee0715fc1f0f5a2bd02ff19e6736";
+export const IMAGE_SHA256 = "75a612bcbe5ef9344700003ebffcd87fa2ac56471239183391d9d70a95948e1b";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {
