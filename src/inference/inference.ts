@@ -9,6 +9,7 @@ import type {
 import type { TokenIds, TokenizeOptions } from "../engine/protocol/calls.ts";
 import type { Endpoint } from "../metrics/metrics.ts";
 import type { Residency } from "../models/model.ts";
+import type { AdapterChoice } from "./adapter-scales.ts";
 import type { AnswerLimit } from "./answer-limit.ts";
 import type { ModelLoad } from "./engine-queues.ts";
 import type { WorkFollower } from "./follow-work.ts";
@@ -54,6 +55,8 @@ export interface InferenceRequest {
    */
   readonly onTokens?: ((tokens: readonly TokenLogprob[]) => void) | undefined;
   readonly cachePrompt?: boolean | undefined;
+  /** The model's adapters that work on the answer; absent: as its Modelfile says. */
+  readonly adapters?: readonly AdapterChoice[] | undefined;
   /** Stop an answer that runs in circles. */
   readonly repetitionGuard?: boolean | undefined;
   /** Loads the model if it is not loaded; absent: unless the configuration's auto_load is off. */

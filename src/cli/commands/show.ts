@@ -80,7 +80,7 @@ export function showCommand(io: CliIo): Command {
         [
           "Adapters",
           model.adapters
-            .map(({ path, scale }) => (scale === 1 ? path : `${path} (scale ${scale})`))
+            .map(({ name, path, scale }) => `${name}: ${path}${scale === 1 ? "" : ` (scale ${scale})`}`)
             .join("\n"),
         ],
         ["Settings", settingLines(model.settings)],

@@ -5,6 +5,7 @@ import { ignored, modelNameSchema, refused } from "../../http/input/known-fields
 import type { Blobs } from "../../models/model.ts";
 import { parameterLines } from "../../models/modelfile/parameter-lines.ts";
 import { MAX_MODELFILE_LENGTH, quote } from "../../models/modelfile/parse-instructions.ts";
+import { isPlainPart } from "../../models/names/name-rules.ts";
 import { toModelName } from "./model-name.ts";
 import { ignoredOptions } from "./ollama-options.ts";
 import { modelField, nameField, streamField } from "./ollama-request-fields.ts";
@@ -89,7 +90,8 @@ export async function toModelfile(body: CreateRequest, findBlob: Blobs["find"]):
   if (body.from && files.length > 0) throw invalid("files: cannot be combined with from; send one.", "files");
   const base = body.from ? [`FROM ${toModelName(body.from)}`] : await baseLines(files, findBlob);
   const adapters = Object.entries(body.adapters ?? {}).map(
-    async ([name, digest]) => `ADAPTER ${await uploaded("adapters", name, digest, findBlob)}`,
+    async ([name, digest]) =>
+      `ADAPTER ${await uploaded("adapters", name, digest, findBlob)}${asName(name.replace(/\.gguf$/i, ""))}`,
   );
   const lines = [
     ...base,
@@ -106,6 +108,11 @@ export async function toModelfile(body: CreateRequest, findBlob: Blobs["find"]):
     ...[body.license ?? []].flat().flatMap((license) => textLines("LICENSE", license)),
   ];
   return `${lines.join("\n")}\n`;
+}
+
+/** Uploaded files are named after what they hold; an adapter is called as its client calls it. */
+function asName(name: string): string {
+  return isPlainPart(name) ? ` AS ${name}` : "";
 }
 
 async function baseLines(files: readonly [string, string][], findBlob: Blobs["find"]): Promise<string[]> {
