@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "f5e51b43f86855094f2db49414b151241046a19a19b6fba5356ea4086cc0dd9f";
+const KERNELS_SHA256 = "215746f958e17910ba9d8092473d5d07bec27fa0ae29806c7fb31ccb6c5997fe";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "1c89ab8d24de7c5f50e629f32f89eb9d7e80dee497c2eb8bb33c57d3401594ed";
+export const IMAGE_SHA256 = "d299ca08a4a0d293acb4517ab2633a87a3a8a001cd5d2f12097170e7e2e02e52";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {
@@ -37,6 +37,7 @@ export async function buildEngineImage(
     imports: merged("imports"),
     splices: CHANGES.flatMap(({ splices }) => splices ?? []),
     exports: merged("exports"),
+    exportedKernels: CHANGES.flatMap(({ exportedKernels }) => exportedKernels ?? []),
     memoryMaximum: Math.max(...CHANGES.map(({ memoryMaximum }) => memoryMaximum ?? 0)),
   });
 }
@@ -58,7 +59,8 @@ function calledOriginals(
   return Object.fromEntries(originals.filter(([name]) => called.has(name)));
 }
 
-async function expectHash(bytes: Uint8Array, expected: string, what: string): Promise<void> {
+/** @throws EngineImageError when the bytes have another SHA-256 */
+export async function expectHash(bytes: Uint8Array, expected: string, what: string): Promise<void> {
   const found = await sha256Hex(bytes);
   if (found !== expected)
     throw new EngineImageError(`${what} is not the one expected: SHA-256 ${found}, not ${expected}`);

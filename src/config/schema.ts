@@ -168,6 +168,13 @@ export const configSchema = z.strictObject({
         .describe(
           "Stop answers that run in circles, unless the request or the model says otherwise: the same tokens at least four times, for 512 tokens in all (256 for up to four tokens, 4096 for numbers).",
         ),
+      saved_prompts: z
+        .int()
+        .min(0)
+        .default(2 * 1024 * MIB)
+        .describe(
+          "Bytes of disk, in the cache folder, for what models have computed of their conversations: a model that is loaded again finds its last ones, and clients can save prompts by name. The oldest are removed first. 0 saves nothing.",
+        ),
       speculation: z
         .enum(["off", "ngram"])
         .default("off")

@@ -160,7 +160,7 @@ function hostFile(name: string): string {
 }
 
 /** Everything that an engine process imports, and the package.json that Node needs to find it. */
-function readableCode(): string[] {
+export function readableCode(): string[] {
   const wllama = findPackage("@wllama/wllama");
   const zod = findPackage("zod");
   const webp = findPackage("@jsquash/webp");

@@ -1,3 +1,4 @@
+import type { ModelSlots } from "./slots/model-slots.ts";
 import type { ContextExcess } from "../errors/service-error.ts";
 import type { LoadSettings } from "../config/load-settings.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -270,6 +271,37 @@ export interface ModelFit {
   readonly gpu?: { readonly layers: number; readonly allLayers: number; readonly bytes: number } | undefined;
 }
 
+export interface QuantizeOptions {
+  /** Name of the new model; one that was created before is replaced. */
+  readonly alias: string;
+  /** Text of a Modelfile: its base is quantized, and the rest is kept. Relative paths in it are an error. */
+  readonly modelfile: string;
+  /** Such as "Q4_K_M". */
+  readonly quantization: string;
+  /** Whether weights that are quantized already may be quantized again, which costs quality. */
+  readonly mayRequantize: boolean;
+}
+
+export interface QuantizeProgress {
+  /** Quantization of the base. */
+  readonly from: string;
+  readonly to: string;
+  /** Bytes of the new file that are written. */
+  readonly completedBytes: number;
+  readonly totalBytes: number;
+}
+
+export interface QuantizedModel {
+  readonly model: Model;
+  /** Bytes of the weights before. */
+  readonly sourceBytes: number;
+  /** Bytes of the new file. */
+  readonly sizeBytes: number;
+  readonly bitsPerWeight: number;
+  /** Tensors that have another type than the usual one, because its blocks do not divide their rows. */
+  readonly fallbackTensors: number;
+}
+
 export interface ImportRequest {
   /** A program whose folder is known, or the absolute path of a folder. */
   readonly from: string;
@@ -370,8 +402,19 @@ export interface Models {
   /** Creates a model from a Modelfile's text. Relative paths in it are relative to `baseFolder`. */
   create(alias: string, modelfile: string, options: { baseFolder?: string }): Promise<Model>;
   copy(source: string, target: string): Promise<Model>;
+  /**
+   * Quantizes a model and creates another one of the result, with the same settings. Throws overloaded while another one is
+   * being quantized. When the signal aborts, nothing remains.
+   */
+  quantize(
+    options: QuantizeOptions,
+    onProgress: (progress: QuantizeProgress) => void,
+    signal: AbortSignal,
+  ): Promise<QuantizedModel>;
   /** A Modelfile that would recreate this model. */
   modelfile(name: string): Promise<string>;
+  /** What is in the slots of models, and the prompts that are saved of them. */
+  readonly slots: Pick<ModelSlots, "list" | "save" | "restore" | "erase" | "delete">;
   /** Ends all engines; nothing can be loaded afterwards. */
   close(): Promise<void>;
 }

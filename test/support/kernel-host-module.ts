@@ -44,6 +44,8 @@ const ROPE = THREAD + 15;
 const SPECULATION = THREAD + 16;
 const GUESS = THREAD + 17;
 const ALLOCATE = THREAD + 18;
+const STATE_SIZE = THREAD + 19;
+const PUSH_TOKEN = THREAD + 20;
 const BARRIER = 1;
 
 /** Functions that turn rows of blocks into floats, or back. */
@@ -105,6 +107,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         DOT_TYPE,
         [0x60, 3, I64, I32, I64, 1, I32],
         [0x60, 2, I64, I32, 1, I64],
+        [0x60, 3, I64, I32, I32, 1, I64],
+        type(I64, I32),
       ]),
     ),
     section(2, vector([memory])),
@@ -134,6 +138,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [16],
         [0],
         [4],
+        [17],
+        [18],
       ]),
     ),
     section(6, vector([stackPointer])),
@@ -176,6 +182,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         body(0x20, 0),
         body(),
         body(...allocate),
+        body(0x42, 0),
+        body(),
       ]),
     ),
   ]);
@@ -247,6 +255,10 @@ export function linkHost(
       ggml_barrier: BARRIER,
       // No test runs a step, starts a thread or reads a grammar: any function of the type will do.
       original_grammar_apply: 0,
+      state_size: STATE_SIZE,
+      get_state: ALTERNATES,
+      set_state: ALTERNATES,
+      push_token: PUSH_TOKEN,
       vocabulary_is_end: IS_END,
       vocabulary_piece: PIECE,
       free_memory: BARRIER,

@@ -3,6 +3,7 @@
 #include "grammar.h"
 #include "graph-thread.h"
 #include "recursion.h"
+#include "slot-state.h"
 #include "speculation.h"
 #include "vec-dots.h"
 

@@ -12,6 +12,13 @@ type OtherModels = Pick<ModelRegistry, "findBase" | "isTaken" | "newName" | "own
 /** Throws what is wrong with a model that is about to be created. */
 export type CheckDefinition = (record: ModelRecord, definition: ModelDefinition) => Promise<void>;
 
+/** A model that is not created yet. */
+export interface ModelDraft {
+  readonly alias: string;
+  readonly definition: ModelDefinition;
+  readonly record: ModelRecord;
+}
+
 type SavedDefinition = SavedState["definitions"][number];
 
 /** Longest chain of models created from each other; a longer one is a cycle. */
@@ -64,6 +71,17 @@ export class DefinedModels {
       true,
       check,
     );
+  }
+
+  /**
+   * What a Modelfile describes, without creating it.
+   * @throws ServiceError as create() does, apart from its check
+   */
+  async draft(name: string, modelfile: string, baseFolder: string | undefined): Promise<ModelDraft> {
+    const alias = this.#registry.newName(name);
+    if (!this.has(alias)) await this.#checkFree(alias);
+    const definition = readModelfile(modelfile, baseFolder);
+    return { alias, definition, record: await this.#record(alias, definition, 0) };
   }
 
   /** Creates a model with the Modelfile of another. */

@@ -122,7 +122,7 @@ const conversions: readonly Conversion[] = [
       parser: "p",
       requires: "0.14.0",
     },
-    elsewhere: ["model", "name", "stream", "modelfile", "files"],
+    elsewhere: ["model", "name", "stream", "modelfile", "files", "quantize"],
   },
 ];
 
