@@ -5,13 +5,15 @@ import { ignored, modelNameSchema, refused } from "../../http/input/known-fields
 import type { Blobs } from "../../models/model.ts";
 import { parameterLines } from "../../models/modelfile/parameter-lines.ts";
 import { MAX_MODELFILE_LENGTH, quote } from "../../models/modelfile/parse-instructions.ts";
-import { isPlainPart } from "../../models/names/name-rules.ts";
 import { toModelName } from "./model-name.ts";
 import { ignoredOptions } from "./ollama-options.ts";
 import { modelField, nameField, streamField } from "./ollama-request-fields.ts";
 
 /** Text for the Modelfile, whose length limit it shares. */
 const modelfileText = z.string().max(MAX_MODELFILE_LENGTH, { abort: true });
+/** A name that an adapter may have; any other is called after its file. */
+const PLAIN_NAME = /^[A-Za-z0-9](?:[\w-]|\.(?=[\w-]))*$/;
+const MAX_ADAPTER_NAME = 100;
 /** Far more than models have. */
 const MAX_LICENSES = 64;
 
@@ -113,7 +115,7 @@ export async function toModelfile(body: CreateRequest, findBlob: Blobs["find"]):
 
 /** Uploaded files are named after what they hold; an adapter is called as its client calls it. */
 function asName(name: string): string {
-  return isPlainPart(name) ? ` AS ${name}` : "";
+  return name.length <= MAX_ADAPTER_NAME && PLAIN_NAME.test(name) ? ` AS ${name}` : "";
 }
 
 async function baseLines(files: readonly [string, string][], findBlob: Blobs["find"]): Promise<string[]> {
