@@ -12,6 +12,7 @@ import type { Residency } from "../models/model.ts";
 import type { AdapterChoice } from "./adapter-scales.ts";
 import type { AnswerLimit } from "./answer-limit.ts";
 import type { ModelLoad } from "./engine-queues.ts";
+import type { InfillParts } from "./infill-prompt.ts";
 import type { WorkFollower } from "./follow-work.ts";
 import type { PromptToken } from "./score-prompt.ts";
 import type { Piece } from "./tokens.ts";
@@ -31,7 +32,7 @@ export interface InferenceRequest {
    */
   readonly input:
     | GenerationInput
-    | { readonly kind: "infill"; readonly prefix: string; readonly suffix: string }
+    | ({ readonly kind: "infill" } & InfillParts)
     | {
         readonly kind: "instruct";
         readonly prompt: string;
@@ -57,6 +58,8 @@ export interface InferenceRequest {
   readonly cachePrompt?: boolean | undefined;
   /** The model's adapters that work on the answer; absent: as its Modelfile says. */
   readonly adapters?: readonly AdapterChoice[] | undefined;
+  /** Have the last event tell how the prompt was read. */
+  readonly details?: boolean | undefined;
   /** Stop an answer that runs in circles. */
   readonly repetitionGuard?: boolean | undefined;
   /** Loads the model if it is not loaded; absent: unless the configuration's auto_load is off. */

@@ -82,6 +82,7 @@ export function resolveGeneration(
       ...resolveReasoning(input, model, { asked: request.reasoningBudget, maxTokens }),
       ...(scales && { adapterScales: [...scales] }),
       cachePrompt: request.cachePrompt ?? true,
+      ...(request.details && { details: true }),
     },
     // A raw prompt is continued unchanged, and its text is not interpreted.
     reasoningTags: isRaw(request.input) ? undefined : (settings.thinking ?? begunReasoning(input, traits)),

@@ -111,6 +111,7 @@ class ModelsService implements Models {
       quantizeTensors: options.quantizeTensors,
       processors: processors.usable,
       check: this.#checkDefinition,
+      ...(options.measureSpace && { measureSpace: options.measureSpace }),
     });
     this.#pulls = new Pulls({ hub, resolver, models: this.#registry.hub, events });
     const configured = config.models.default;
@@ -222,6 +223,7 @@ class ModelsService implements Models {
     if (this.#pulls.isPulling(alias)) {
       throw new ServiceError("model_busy", `The model "${alias}" is being downloaded.`);
     }
+    await this.#registry.checkRemovable(alias);
     const why = new ServiceError("model_not_found", `The model "${alias}" has been deleted.`);
     await this.#pool.clear(alias, why, "deleted");
     const modelfile = this.#registry.defined.written(alias);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { adapterScales } from "../../../src/inference/adapter-scales.ts";
+import { type AdapterChoice, adapterScales } from "../../../src/inference/adapter-scales.ts";
 import { nameAdapters } from "../../../src/models/names/adapter-names.ts";
 
 const MODEL = {
@@ -11,6 +11,8 @@ const MODEL = {
 };
 const PLAIN = { alias: "plain", adapters: [] };
 
+const named = (path: string, name?: string) => ({ file: { path }, name });
+
 describe("the scales of adapters", () => {
   test("are the model's own, unless a request chooses", () => {
     expect(adapterScales(MODEL, undefined)).toEqual([1, 0.5]);
@@ -18,7 +20,7 @@ describe("the scales of adapters", () => {
     expect(adapterScales(PLAIN, [])).toBeUndefined();
   });
 
-  test.for([
+  test.for<[AdapterChoice[], number[]]>([
     [[{ name: "tone", scale: 2 }], [0, 2]],
     [[{ id: 0, scale: -1 }], [-1, 0]],
     [
@@ -30,7 +32,7 @@ describe("the scales of adapters", () => {
     ],
     [[], [0, 0]],
   ])("of %j are %j", ([chosen, scales]) => {
-    expect(adapterScales(MODEL, chosen as Parameters<typeof adapterScales>[1])).toEqual(scales);
+    expect(adapterScales(MODEL, chosen)).toEqual(scales);
   });
 
   test.for([
@@ -51,7 +53,6 @@ describe("the scales of adapters", () => {
 });
 
 test("adapters are called as they are named or after their files, and each by a name of its own", () => {
-  const named = (path: string, name?: string) => ({ file: { path }, name });
   const adapters = [named("/x/a b.gguf"), named("/y/A-b.gguf", "a-b"), named("/z/…"), named("/a-b.GGUF")];
   expect(nameAdapters(adapters).map(({ name }) => name)).toEqual(["a-b-2", "a-b", "adapter", "a-b-3"]);
 });
