@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "f5e51b43f86855094f2db49414b151241046a19a19b6fba5356ea4086cc0dd9f";
+const KERNELS_SHA256 = "410f59201a2d4a462b142442295ca00d440689342510442b81108c698b6ccff9";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "1c89ab8d24de7c5f50e629f32f89eb9d7e80dee497c2eb8bb33c57d3401594ed";
+export const IMAGE_SHA256 = "8981c0d561d98df38ba599ad23a23fd94a68846cc8a8fe9181fe043e87e804ef";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

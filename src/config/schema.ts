@@ -168,10 +168,10 @@ export const configSchema = z.strictObject({
           "Stop answers that run in circles, unless the request or the model says otherwise: the same tokens at least four times, for 512 tokens in all (256 for up to four tokens, 4096 for numbers).",
         ),
       speculation: z
-        .enum(["off", "ngram"])
-        .default("off")
+        .enum(["auto", "ngram", "off"])
+        .default("auto")
         .describe(
-          "ngram: guess tokens from what the text repeats and check several in one step, which makes answers faster that repeat much and changes none; unless the request, the load or the model says otherwise.",
+          "Guess tokens and check several in one step, unless the request, the load or the model says otherwise; it changes no answer. auto: with models that have a draft model; ngram: with all, from what the text repeats; off: draft models are not loaded either.",
         ),
       prompt_cache: z
         .int()

@@ -29,6 +29,7 @@ export interface MemoryQuestion {
     | "projectorFile"
     | "hearsAudio"
     | "promptCacheBytes"
+    | "draft"
   >;
 }
 
@@ -92,7 +93,8 @@ export function estimateMemory(question: MemoryQuestion): MemoryEstimate {
   const half = kvBytesPerToken / 2 / CACHE_TYPE_BYTES.f16; // numbers in K, and as many in V
   const kvNumberBytes =
     CACHE_TYPE_BYTES[spec.cacheTypeK ?? "f16"] + CACHE_TYPE_BYTES[spec.cacheTypeV ?? "f16"];
-  const kvBytes = half * kvNumberBytes * contextTokens(spec);
+  const draftBytes = (spec.draft?.kvBytesPerToken ?? 0) * contextTokens(spec);
+  const kvBytes = half * kvNumberBytes * contextTokens(spec) + draftBytes;
   const heapBytes = Math.ceil(
     fileBytes + kvBytes + stepBytes(question) + HEAP_BASE_BYTES + (spec.promptCacheBytes ?? 0),
   );

@@ -15,6 +15,7 @@ interface LoadCommandOptions extends ClientOptions {
   contextSize?: number;
   mmproj?: string;
   default?: boolean;
+  draft?: string;
   speculation?: string;
 }
 
@@ -34,11 +35,13 @@ export function loadCommand(io: CliIo): Command {
       parseInteger(1),
     )
     .option("--mmproj <file>", "vision projector")
+    .option("--draft <file>", "draft model, which guesses tokens")
     .addOption(
-      new Option(
-        "--speculation <kind>",
-        "guess tokens from what the text repeats, and check several at once",
-      ).choices(["off", "ngram"]),
+      new Option("--speculation <kind>", "guess tokens and check several at once").choices([
+        "auto",
+        "ngram",
+        "off",
+      ]),
     )
     .option("--default", "make it the default model")
     .action(async (name: string, options: LoadCommandOptions) => {
@@ -53,6 +56,7 @@ export function loadCommand(io: CliIo): Command {
         context_size: options.contextSize ?? 0,
         mmproj: options.mmproj && path.resolve(options.mmproj),
         set_default: options.default,
+        draft: options.draft && path.resolve(options.draft),
         speculation: options.speculation,
       });
       if (options.json) return writeJson(io.stdout, answer);

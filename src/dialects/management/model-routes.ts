@@ -110,6 +110,7 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
             fallbackContext: body.context_size === 0 ? undefined : schemas.DEFAULT_CONTEXT,
             mmproj: body.mmproj ?? undefined,
             setDefault: body.set_default ?? undefined,
+            draft: body.draft ?? undefined,
             speculation: body.speculation ?? undefined,
           },
           context.req.raw.signal,

@@ -13,6 +13,7 @@ const FREE_SHARE = 1 / 8;
 export interface PromptCacheQuestion {
   readonly spec: Pick<EngineSpec, "purpose" | "contextSize" | "contextShift" | "gpuLayers"> & {
     readonly adapters: readonly unknown[];
+    readonly draft?: unknown;
   };
   readonly kvBytesPerToken: number;
   readonly kernels: Kernels;
@@ -24,14 +25,16 @@ export interface PromptCacheQuestion {
 
 /** Bytes that an engine gets for prompts that no slot holds any more; undefined: none. */
 export function choosePromptCache({
-  spec: { purpose, contextSize, contextShift, gpuLayers, adapters },
+  spec: { purpose, contextSize, contextShift, gpuLayers, adapters, draft },
   kvBytesPerToken,
   kernels,
   configured,
   freeBytes,
 }: PromptCacheQuestion): number | undefined {
   // What is left of a shifted context was computed from what has been dropped, and what an adapter computes is not for others.
-  if (purpose !== "generate" || kernels === "stock" || contextShift || gpuLayers !== 0 || adapters.length > 0)
+  const isOwn = contextShift || adapters.length > 0;
+  // A draft model has read less than the model, and what it has read would be kept with it.
+  if (purpose !== "generate" || kernels === "stock" || gpuLayers !== 0 || isOwn || draft !== undefined)
     return undefined;
   if (configured >= 0) return configured || undefined;
   const wished = Math.min(MOST_BYTES, CONTEXTS * contextSize * kvBytesPerToken);

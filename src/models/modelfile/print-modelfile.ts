@@ -6,12 +6,13 @@ import type { UnusedDirective } from "./unused-directives.ts";
 
 /** Prints a Modelfile that parses back to the same definition, with absolute paths. */
 export function printModelfile(definition: ModelDefinition): string {
-  const { from, settings, adapters, projector, digest, license, author, unused } = definition;
+  const { from, settings, adapters, projector, draft, digest, license, author, unused } = definition;
   const lines = [
     `FROM ${from}`,
     ...line("DIGEST", digest && `sha256:${digest}`),
     ...adapters.map(({ path, scale }) => (scale === 1 ? `ADAPTER ${path}` : `ADAPTER ${path} ${scale}`)),
     ...line("VISION_PROJECTOR", projector),
+    ...line("DRAFT", draft),
     ...line("GPU_LAYERS", settings.gpuLayers),
     ...line("FLASH_ATTENTION", settings.flashAttention),
     ...listParameters(settings).map(

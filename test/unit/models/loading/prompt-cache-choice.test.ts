@@ -33,6 +33,7 @@ test.each([
   ["nothing for a model that does not generate", { spec: { ...SPEC, purpose: "embed" } }, undefined],
   ["nothing for a context that shifts", { spec: { ...SPEC, contextShift: true } }, undefined],
   ["nothing with layers on a GPU", { spec: { ...SPEC, gpuLayers: 3 } }, undefined],
+  ["nothing with a draft model", { spec: { ...SPEC, draft: {} } }, undefined],
   ["nothing with adapters", { spec: { ...SPEC, adapters: ["a"] } }, undefined],
 ] as const)("prompts get %s", (_, change, bytes) => {
   expect(choosePromptCache({ ...QUESTION, ...change })).toBe(bytes);

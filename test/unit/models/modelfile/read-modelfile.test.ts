@@ -27,6 +27,8 @@ DIGEST sha256:${"AB".repeat(32)}
 ADAPTER ./style.gguf
 ADAPTER "/other folder/tone.gguf" 0.5
 VISION_PROJECTOR ../eyes.gguf
+DRAFT small.gguf
+PARAMETER draft_max 8
 GPU_LAYERS -1
 FLASH_ATTENTION Auto
 PARAMETER temperature 0.2
@@ -76,6 +78,7 @@ LICENSE """Apache
         { path: path.resolve("/other folder/tone.gguf"), scale: 0.5 },
       ],
       projector: path.resolve("/models/eyes.gguf"),
+      draft: path.join(FOLDER, "small.gguf"),
       license: "MIT\n\nApache\n2.0",
       author: "Ada Lovelace",
       unused: [
@@ -95,6 +98,7 @@ LICENSE """Apache
           repeatLastN: -1,
           minP: 0.05,
           seed: 7,
+          guessTokens: 8,
         },
         maxTokens: 256,
         repetitionGuard: true,
