@@ -9,6 +9,17 @@ export type StockFunction = keyof typeof FUNCTIONS;
 /** Largest heap of our engine, which is V8's limit. */
 export const IMAGE_HEAP_BYTES = 16 * 1024 ** 3;
 
+/** Kernels that save a slot and restore it, as the engine's script calls them. */
+export const SLOT_KERNELS = [
+  "daybreak_slot_tokens",
+  "daybreak_slot_is_busy",
+  "daybreak_slot_last_used",
+  "daybreak_slot_size",
+  "daybreak_slot_save",
+  "daybreak_slot_restore",
+  "daybreak_slot_erase",
+] as const;
+
 const PAGE_BYTES = 64 * 1024;
 
 /** Functions that the stock module does not export, by the names under which the engine's script calls them. */
@@ -29,6 +40,8 @@ export interface Change {
   readonly imports?: Readonly<Record<string, StockFunction>>;
   readonly splices?: readonly Splice[];
   readonly exports?: Readonly<Record<string, StockFunction>>;
+  /** Kernels that the engine's script calls. */
+  readonly exportedKernels?: readonly string[];
   /** In pages of 64 KiB. */
   readonly memoryMaximum?: number;
 }
@@ -137,6 +150,18 @@ export const CHANGES: readonly Change[] = [
     why: "Routes count tokens and show them, and the package keeps its tokenizer to itself.",
     check: "test/engine/tokenizer.test.ts",
     exports: ADDED_EXPORTS,
+  },
+  {
+    what: "A slot's tokens and what was computed of them can be saved and restored.",
+    why: "A conversation goes on after its model was unloaded, without being read again; the package offers no way to it.",
+    check: "test/e2e/saved-prompts.test.ts",
+    imports: {
+      state_size: "llama_context::state_seq_get_size",
+      get_state: "llama_state_seq_get_data_ext",
+      set_state: "llama_state_seq_set_data_ext",
+      push_token: "server_tokens::push_back",
+    },
+    exportedKernels: SLOT_KERNELS,
   },
   {
     what: "The heap may grow to 16 GB.",

@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "410f59201a2d4a462b142442295ca00d440689342510442b81108c698b6ccff9";
+const KERNELS_SHA256 = "3b407b472d912d9962af1e08134fc9d174755ba3eea138fd8089d7c824fc95e0";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "8981c0d561d98df38ba599ad23a23fd94a68846cc8a8fe9181fe043e87e804ef";
+export const IMAGE_SHA256 = "39fc3480e1cf89c35037287a30cae276aee25343e50d81f0a11d0b8576dcf72a";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {
@@ -37,6 +37,7 @@ export async function buildEngineImage(
     imports: merged("imports"),
     splices: CHANGES.flatMap(({ splices }) => splices ?? []),
     exports: merged("exports"),
+    exportedKernels: CHANGES.flatMap(({ exportedKernels }) => exportedKernels ?? []),
     memoryMaximum: Math.max(...CHANGES.map(({ memoryMaximum }) => memoryMaximum ?? 0)),
   });
 }
@@ -58,7 +59,8 @@ function calledOriginals(
   return Object.fromEntries(originals.filter(([name]) => called.has(name)));
 }
 
-async function expectHash(bytes: Uint8Array, expected: string, what: string): Promise<void> {
+/** @throws EngineImageError when the bytes have another SHA-256 */
+export async function expectHash(bytes: Uint8Array, expected: string, what: string): Promise<void> {
   const found = await sha256Hex(bytes);
   if (found !== expected)
     throw new EngineImageError(`${what} is not the one expected: SHA-256 ${found}, not ${expected}`);

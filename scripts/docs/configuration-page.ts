@@ -28,6 +28,7 @@ The file is the one named by \`--config\` or \`SERVICE_CONFIG\`, or else the pla
 - Durations look like \`"5m"\`, \`"1h30m"\` or \`"90s"\`, or are a number of seconds; \`-1\` means never.
 - Paths in the file are relative to its folder, other paths to the working folder; \`~/\` is the home folder.
 - An empty variable counts as not set, except \`SERVICE_SOCKET\`: empty means no socket.
+- Options of \`[engine]\` that \`POST /api/models/load\` and a Modelfile's \`PARAMETER\` have, too, are for models and loads that do not say otherwise.
 - Secrets have no flags, because every user of a machine can read its command lines. They are never logged.
 - With an unknown option in the file or an invalid value, the daemon does not start; the message says where the error is.
 `;

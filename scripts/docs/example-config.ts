@@ -16,6 +16,20 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   "models.default": '"qwen3:0.6b"',
   "models.load": '["qwen3:0.6b"]',
   "models.aliases_file": '"models.toml"',
+  "engine.cache_type_k": '"q8_0"',
+  "engine.cache_type_v": '"q8_0"',
+  "engine.rope_scaling": '"yarn"',
+  "engine.rope_freq_base": "10000",
+  "engine.rope_freq_scale": "0.25",
+  "engine.yarn_orig_ctx": "32768",
+  "engine.yarn_ext_factor": "1",
+  "engine.yarn_attn_factor": "1",
+  "engine.yarn_beta_fast": "32",
+  "engine.yarn_beta_slow": "1",
+  "engine.context_shift": "true",
+  "engine.num_keep": "0",
+  "engine.cache_reuse": "256",
+  "engine.pooling": '"mean"',
 };
 
 /** The text of configs/daybreak.toml: every option, commented out. */

@@ -20,6 +20,8 @@ Programs written for Ollama work unchanged. Only the address ends in \`/ollama\`
 
 Supported: \`GET\` and \`HEAD /\`, \`/api/version\`, \`/api/tags\`, \`/api/ps\`, \`/api/show\`, \`/api/chat\`, \`/api/generate\`, \`/api/embed\`, \`/api/embeddings\`, \`/api/pull\`, \`/api/create\`, \`/api/blobs\`, \`/api/copy\`, \`/api/delete\`. Like Ollama, Daybreak also serves the OpenAI and Anthropic APIs under \`/ollama/v1\` ([compatibility.md](compatibility.md)). Not supported: \`/api/push\`.
 
+The models that Ollama has on this machine come along with \`daybreak import --from ollama\`, without being copied where possible ([models.md](models.md#models-of-other-programs)).
+
 ## What is the same
 
 - **Streams** are the default: one JSON object per line, the last one with \`done: true\`. With \`"stream": false\` the response is one object.
@@ -40,7 +42,7 @@ Supported: \`GET\` and \`HEAD /\`, \`/api/version\`, \`/api/tags\`, \`/api/ps\`,
 - **\`num_ctx\`** takes effect when the model is loaded. An idle model that was loaded with less is reloaded; one in use is not. It never exceeds the context that the model was trained for.
 - **Embeddings** are L2-normalized, also those of \`/api/embeddings\`. An empty text in a list is embedded if the model's vocabulary adds tokens to every text, and refused otherwise. \`context\` is neither returned nor accepted.
 - **Pulling** uses the hub, not Ollama's library. \`digest\` in its lines and in lists of models is an identifier, not the hash of a file. A failure before the first byte has an HTTP status instead of a line.
-- **\`create\`** creates a model from one on disk, from a Modelfile, or from files that were uploaded with \`POST /api/blobs/:digest\`: one GGUF file, its projector (a file with mmproj in its name) and adapters. What has no effect here, such as \`RENDERER\`, is kept, and told in the header \`x-daybreak-warning\`. Other formats, models in several parts and \`quantize\` are refused. Uploads are in \`blobs\` in the cache folder; those that no model needs are removed with the first upload after a day. A copy needs a name that is not taken.
+- **\`create\`** creates a model from one on disk, from a Modelfile, or from files that were uploaded with \`POST /api/blobs/:digest\`: one GGUF file, its projector (a file with mmproj in its name) and adapters. What has no effect here, such as \`RENDERER\`, is kept, and told in the header \`x-daybreak-warning\`. Other formats and models in several parts are refused. \`quantize\` takes all of [Quantizing](quantizing.md), and like Ollama only weights in F32, F16 or BF16. Uploads are in \`blobs\` in the cache folder; those that no model needs are removed with the first upload after a day. A copy needs a name that is not taken.
 
 ## Request fields
 

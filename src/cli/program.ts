@@ -24,6 +24,7 @@ const COMMANDS: ReadonlyMap<string, MakeCommand> = new Map<string, MakeCommand>(
   ["list", async (io) => (await import("./commands/list.ts")).listCommand(io)],
   ["show", async (io) => (await import("./commands/show.ts")).showCommand(io)],
   ["create", async (io) => (await import("./commands/create.ts")).createCommand(io)],
+  ["quantize", async (io) => (await import("./commands/quantize.ts")).quantizeCommand(io)],
   ["cp", async (io) => (await import("./commands/cp.ts")).cpCommand(io)],
   ["rm", async (io) => (await import("./commands/rm.ts")).rmCommand(io)],
   ["load", async (io) => (await import("./commands/load.ts")).loadCommand(io)],

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { configSchema } from "./schema.ts";
 
-export type OptionKind = "string" | "integer" | "boolean" | "list" | "enum" | "duration";
+export type OptionKind = "string" | "integer" | "number" | "boolean" | "list" | "enum" | "duration";
 
 /** One option of the schema with all its names. */
 export interface ConfigOption {
@@ -25,7 +25,7 @@ export interface ConfigOption {
 /** Specified names in addition to the generated ones. */
 const FURTHER_ENV: Readonly<Record<string, string>> = { hub_token: "HUB_TOKEN", hub_url: "HUB_URL" };
 const SECRETS = new Set(["api_keys", "hub_token"]);
-const PATHS = new Set(["socket", "cache_dir", "models.aliases_file", "models.allowed_dirs"]);
+const PATHS = new Set(["socket", "cache_dir", "models.aliases_file", "models.dirs", "models.allowed_dirs"]);
 
 /** All options of the configuration in the order of the schema. */
 export const configOptions: readonly ConfigOption[] = flatten(configSchema, []);
@@ -67,7 +67,8 @@ function unwrap(schema: z.ZodType): z.ZodType {
 
 function kindOf(schema: z.ZodType): OptionKind {
   if (schema instanceof z.ZodBoolean) return "boolean";
-  if (schema instanceof z.ZodNumber) return "integer";
+  if (schema instanceof z.ZodNumberFormat) return "integer";
+  if (schema instanceof z.ZodNumber) return "number";
   if (schema instanceof z.ZodArray) return "list";
   if (schema instanceof z.ZodEnum) return "enum";
   // The only pipe of the schema is the one that turns "5m" into milliseconds.

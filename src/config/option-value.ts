@@ -1,5 +1,6 @@
 import { resolvePath } from "../launch/resolve-path.mjs";
 import type { ConfigOption } from "./config-options.ts";
+import { readNumber } from "./read-number.ts";
 
 /** Text that does not fit the option's type stays text, which the schema then refuses. */
 export function fromText(option: ConfigOption, text: string): unknown {
@@ -7,6 +8,8 @@ export function fromText(option: ConfigOption, text: string): unknown {
   switch (option.kind) {
     case "integer":
       return /^-?\d+$/.test(trimmed) ? Number(trimmed) : text;
+    case "number":
+      return readNumber(trimmed) ?? text;
     case "boolean":
       if (/^(true|1|yes|on)$/i.test(trimmed)) return true;
       return /^(false|0|no|off)$/i.test(trimmed) ? false : text;

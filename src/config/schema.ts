@@ -1,6 +1,7 @@
 import os from "node:os";
 import path from "node:path";
 import { z } from "zod";
+import { namedLoadSettings } from "./load-settings.ts";
 import { defaultCacheDir } from "../launch/default-cache-dir.mjs";
 import { canHaveFolder, ownTemporaryFolder } from "../launch/own-folder.mjs";
 
@@ -132,6 +133,12 @@ export const configSchema = z.strictObject({
         .string()
         .optional()
         .describe("A TOML file with aliases that extend and override configs/models.toml."),
+      dirs: z
+        .array(z.string())
+        .default([])
+        .describe(
+          "Folders whose GGUF files are models, with their subfolders; also Ollama's (~/.ollama/models) and the Hugging Face cache. Their files stay where they are.",
+        ),
       allowed_dirs: z
         .array(z.string())
         .default([])
@@ -167,6 +174,13 @@ export const configSchema = z.strictObject({
         .describe(
           "Stop answers that run in circles, unless the request or the model says otherwise: the same tokens at least four times, for 512 tokens in all (256 for up to four tokens, 4096 for numbers).",
         ),
+      saved_prompts: z
+        .int()
+        .min(0)
+        .default(2 * 1024 * MIB)
+        .describe(
+          "Bytes of disk, in the cache folder, for what models have computed of their conversations: a model that is loaded again finds its last ones, and clients can save prompts by name. The oldest are removed first. 0 saves nothing.",
+        ),
       speculation: z
         .enum(["auto", "ngram", "off"])
         .default("auto")
@@ -195,6 +209,7 @@ export const configSchema = z.strictObject({
     .prefault({}),
   engine: z
     .strictObject({
+      ...namedLoadSettings,
       threads: z
         .int()
         .min(0)
@@ -207,7 +222,7 @@ export const configSchema = z.strictObject({
         .max(8192)
         .default(0)
         .describe(
-          "Maximum prompt tokens processed in one step; 0 chooses as many as fit into 128 MiB of memory.",
+          "Maximum prompt tokens processed in one step, unless the load or the model says otherwise; 0 chooses as many as fit into 128 MiB of memory.",
         ),
       kernels: z
         .enum(["auto", "stock"])
@@ -216,7 +231,9 @@ export const configSchema = z.strictObject({
       flash_attention: z
         .enum(["auto", "true", "false"])
         .default("auto")
-        .describe("Flash attention, unless the model says otherwise."),
+        .describe(
+          "Flash attention. auto: on a GPU that has it, and with a quantized cache_type_v, which needs it.",
+        ),
       load_timeout: duration
         .default(600_000)
         .describe("Maximum time without progress while loading a model."),

@@ -13,6 +13,7 @@ import { placeOnGpu } from "../engine/gpu/place-on-gpu.ts";
 import type { EngineSpec } from "../engine/protocol/engine-spec.ts";
 import type { EngineImage } from "../engine/engine-image.ts";
 import type { SandboxFinder } from "../engine/walls/sandbox-finder.ts";
+import { createTensorQuantizer } from "../engine/quantize/quantize-tensors.ts";
 import { createEngineStarter } from "../engine/start-engine.ts";
 import { createTemplateTrial } from "../engine/try-template.ts";
 import { ServiceError } from "../errors/service-error.ts";
@@ -55,6 +56,7 @@ export async function createModels(
     createModelsService({
       config,
       tryTemplate: createTemplateTrial(start, TRIAL_MODEL),
+      quantizeTensors: createTensorQuantizer({ findWall: () => wall.find() }),
       startEngine: guardGpu({
         start,
         finder: gpu,

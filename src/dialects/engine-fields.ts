@@ -10,9 +10,9 @@ export const engineFields = {
     .nullish()
     .describe("Reuse the part of the prompt that is in the KV cache. Default: true."),
   id_slot: ignored("the daemon picks the slot, which does not change the answer"),
-  n_cache_reuse: ignored("what is reused does not change the answer"),
-  n_keep: ignored("no token is dropped from a full context: the answer ends"),
-  n_discard: ignored("no token is dropped from a full context: the answer ends"),
+  n_cache_reuse: ignored("cache_reuse of the model says it"),
+  n_keep: ignored("num_keep of the model says it"),
+  n_discard: ignored("a context that shifts drops half of what it may"),
   backend_sampling: ignored("where tokens are chosen does not change the answer"),
 };
 

@@ -12,6 +12,7 @@ import type {
   TokenizeOptions,
   TokenPieces,
 } from "./protocol/calls.ts";
+import type { SlotRequest, SlotResult } from "./protocol/slots.ts";
 import { type DaemonMessage, type EngineMessage, toServiceError } from "./protocol/messages.ts";
 
 /** An engine with its model loaded, as its users see it. */
@@ -101,6 +102,10 @@ export class EngineHandle implements Engine, EngineReceiver {
     return await this.#call(readPieces, signal, (call) => ({ type: "pieces", call, tokens }), false);
   }
 
+  async slots(request: SlotRequest, signal: AbortSignal): Promise<SlotResult> {
+    return await this.#call(readSlots, signal, (call) => ({ type: "slots", call, request }), false);
+  }
+
   async memoryUsage(): Promise<number> {
     if (!this.alive) return 0;
     const never = new AbortController().signal;
@@ -169,6 +174,10 @@ function readTokenized(message: CallMessage): Reading<TokenIds> {
 
 function readPieces(message: CallMessage): Reading<TokenPieces> {
   return message.type === "pieces" ? { result: message.pieces } : "unexpected";
+}
+
+function readSlots(message: CallMessage): Reading<SlotResult> {
+  return message.type === "slots" ? { result: message.result } : "unexpected";
 }
 
 function readMemory(message: CallMessage): Reading<number> {

@@ -7,6 +7,7 @@ import type {
   TokenizeOptions,
   TokenPieces,
 } from "./protocol/calls.ts";
+import type { SlotRequest, SlotResult } from "./protocol/slots.ts";
 
 /** How and why an engine ended. */
 export interface EngineExit {
@@ -48,6 +49,8 @@ export interface Engine {
   tokenize(text: string, options: TokenizeOptions, signal: AbortSignal): Promise<TokenIds>;
   /** The bytes that tokens stand for. Does not take a slot either. */
   pieces(tokens: TokenIds, signal: AbortSignal): Promise<TokenPieces>;
+  /** One step of saving or restoring slots; `EngineSlots` has whole ones. Does not take a slot either. */
+  slots(request: SlotRequest, signal: AbortSignal): Promise<SlotResult>;
   /** Resident memory of the process in bytes; 0 when it is gone. */
   memoryUsage(): Promise<number>;
   /** Ends the process and waits until it is gone. Calls in flight reject with `model_not_loaded`. */

@@ -1,6 +1,7 @@
 import { ServiceError } from "../errors/service-error.ts";
 import { AUDIO_THREADS } from "./core/worker-patches.ts";
 import { contextTokens, type EngineSpec } from "./protocol/engine-spec.ts";
+import { CACHE_TYPE_BYTES, kvBytesPerToken } from "./protocol/kv-cache.ts";
 
 const MIB = 1024 * 1024;
 
@@ -45,17 +46,6 @@ export interface MemoryEstimate {
   readonly totalBytes: number;
 }
 
-/** Bytes per number for each cache type; the quantized ones have blocks of 32. */
-const CACHE_TYPE_BYTES = {
-  f32: 4,
-  f16: 2,
-  q8_0: 34 / 32,
-  q5_1: 24 / 32,
-  q5_0: 22 / 32,
-  q4_1: 20 / 32,
-  q4_0: 18 / 32,
-} as const;
-
 /** Width of an attention head in most models, for headers that do not state the number of heads. */
 const COMMON_HEAD_WIDTH = 64;
 
@@ -89,12 +79,10 @@ const THREAD_BYTES = 24 * MIB;
 
 /** How much memory an engine needs at its peak, estimated from the header of its model. */
 export function estimateMemory(question: MemoryQuestion): MemoryEstimate {
-  const { fileBytes, kvBytesPerToken, spec } = question;
-  const half = kvBytesPerToken / 2 / CACHE_TYPE_BYTES.f16; // numbers in K, and as many in V
-  const kvNumberBytes =
-    CACHE_TYPE_BYTES[spec.cacheTypeK ?? "f16"] + CACHE_TYPE_BYTES[spec.cacheTypeV ?? "f16"];
-  const draftBytes = (spec.draft?.kvBytesPerToken ?? 0) * contextTokens(spec);
-  const kvBytes = half * kvNumberBytes * contextTokens(spec) + draftBytes;
+  const { fileBytes, spec } = question;
+  const kvBytes =
+    (kvBytesPerToken(question.kvBytesPerToken, spec) + (spec.draft?.kvBytesPerToken ?? 0)) *
+    contextTokens(spec);
   const heapBytes = Math.ceil(
     fileBytes + kvBytes + stepBytes(question) + HEAP_BASE_BYTES + (spec.promptCacheBytes ?? 0),
   );

@@ -160,7 +160,7 @@ function hostFile(name: string): string {
 }
 
 /** Everything that an engine process imports, and the package.json that Node needs to find it. */
-function readableCode(): string[] {
+export function readableCode(): string[] {
   const wllama = findPackage("@wllama/wllama");
   const zod = findPackage("zod");
   const webp = findPackage("@jsquash/webp");
@@ -181,6 +181,7 @@ function readableCode(): string[] {
     ...folders.map((folder) => path.join(folder, path.sep)),
     path.join(wllama.folder, "package.json"),
     path.join(import.meta.dirname, "..", "launch", "skip-languages.mjs"),
+    path.join(import.meta.dirname, "..", "config", `load-settings${path.extname(import.meta.filename)}`),
   ];
 }
 

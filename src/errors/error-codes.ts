@@ -105,11 +105,18 @@ export const ERROR_CODES = {
     "The repository, revision or file does not exist on the hub.",
   ),
   no_gguf_in_repo: define("not_found", 404, false, "The hub repository has no matching GGUF file."),
+  slot_state_not_found: define("not_found", 404, false, "No saved prompt has this name."),
   method_not_allowed: define("invalid_request", 405, false, "The endpoint exists but not for this method."),
   model_already_loaded: define("conflict", 409, false, "The model is already loaded."),
   model_already_unloaded: define("conflict", 409, false, "The model is not loaded."),
   model_busy: define("conflict", 409, true, "Another operation on this model is in progress."),
   model_exists: define("conflict", 409, false, "A model with this name already exists."),
+  slot_state_mismatch: define(
+    "conflict",
+    409,
+    false,
+    "The saved prompt is damaged, or belongs to another model, other load settings or another version of the engine.",
+  ),
   request_timeout: define("invalid_request", 408, true, "The request did not arrive in time."),
   payload_too_large: define("invalid_request", 413, false, "The request body exceeds the configured limit."),
   unsupported_media_type: define(
@@ -123,6 +130,7 @@ export const ERROR_CODES = {
   inference_failed: define("model_error", 500, true, "The model failed on this request."),
   engine_crashed: define("model_error", 500, true, "The engine process ended while the request ran."),
   deadline_exceeded: define("model_error", 500, true, "The request ran past its deadline."),
+  quantization_failed: define("model_error", 500, true, "The process that quantizes ended unexpectedly."),
   model_load_failed: define("model_error", 500, false, "The model could not be loaded."),
   invalid_model_file: define(
     "model_error",

@@ -37,8 +37,12 @@ export interface InferenceRequest {
         readonly system?: string | undefined;
         readonly images: readonly Uint8Array<ArrayBuffer>[];
         readonly thinking?: boolean | undefined;
+        /** As those of a chat. */
+        readonly templateVariables?: Record<string, unknown> | undefined;
       };
   readonly maxTokens?: number | undefined;
+  /** Most tokens of reasoning; absent: as the effort among the template's variables says. */
+  readonly reasoningBudget?: number | undefined;
   readonly stop?: readonly string[] | undefined;
   readonly sampling: Sampling;
   readonly format: OutputFormat;

@@ -17,10 +17,16 @@ import { fittingMessages } from "./fitting-messages.ts";
 import type { InferenceRequest } from "./inference.ts";
 import { infillPrompt } from "./infill-prompt.ts";
 import { withReadableCalls } from "./readable-calls.ts";
+import { resolveReasoning } from "./reasoning-effort.ts";
 import { resolveTools, type WrittenCalls } from "./resolve-tools.ts";
 import { withShortCallIds } from "./short-call-ids.ts";
 import type { ReasoningTags } from "./split-reasoning.ts";
 import { type TemplateTraits, traitsOf } from "./template-traits.ts";
+
+type AskedThinking = Pick<
+  Extract<InferenceRequest["input"], { kind: "instruct" }>,
+  "thinking" | "templateVariables"
+>;
 
 /** The request for the engine, and how to read its events. */
 export interface ResolvedGeneration {
@@ -56,9 +62,9 @@ export function resolveGeneration(
   const { settings } = model;
   checkGeneration(request, model);
   const tokenLimit = resolveLimit(request, settings.maxTokens);
-  const maxTokens = tokenLimit?.tokens;
+  const maxTokens = tokenLimit?.tokens ?? shiftedLimit(model);
   const traits = traitsOf(settings.template ?? model.gguf.chatTemplate);
-  const input = resolveInput(request.input, model, engine.hasChatTemplate);
+  const input = resolveInput(request, model, engine.hasChatTemplate);
   const withTools = input.kind === "chat" ? resolveTools(input, request.format, model) : undefined;
   const { format, check, warnings } = answerGrammar(withTools?.form ?? request.format, input, traits);
   const chosen = callChecks(withTools);
@@ -71,6 +77,7 @@ export function resolveGeneration(
       sampling: withBias(sampling, withTools?.bias ?? []),
       format,
       ...(request.logprobs !== undefined && { logprobs: request.logprobs }),
+      ...resolveReasoning(input, model, { asked: request.reasoningBudget, maxTokens }),
       cachePrompt: request.cachePrompt ?? true,
     },
     // A raw prompt is continued unchanged, and its text is not interpreted.
@@ -95,6 +102,13 @@ function resolveLimit(
   return defaults.maxTokens === undefined ? undefined : { tokens: defaults.maxTokens, setBy: "default" };
 }
 
+/** A context that shifts is never full, and some models never end an answer. */
+const MOST_SHIFTED_CONTEXTS = 10;
+
+function shiftedLimit({ loadSettings, contextSize }: Model): number | undefined {
+  return loadSettings.contextShift ? MOST_SHIFTED_CONTEXTS * contextSize : undefined;
+}
+
 /** A message that goes on is past its reasoning. */
 function begunReasoning(input: GenerationInput, { reasoningEnd }: TemplateTraits): ReasoningTags | undefined {
   if (reasoningEnd === undefined || input.kind !== "chat" || input.thinking !== true) return undefined;
@@ -106,7 +120,7 @@ function isRaw({ kind }: InferenceRequest["input"]): boolean {
 }
 
 function resolveInput(
-  input: InferenceRequest["input"],
+  { input, reasoningBudget: budget }: InferenceRequest,
   model: Model,
   hasChatTemplate: boolean,
 ): GenerationInput {
@@ -116,7 +130,7 @@ function resolveInput(
     return {
       ...input,
       messages: resolveMessages(input.messages, model),
-      ...thinkingOf(input.thinking, input.templateVariables, model),
+      ...thinkingOf(input, budget, model),
     };
   }
   const system = input.system ?? model.settings.system;
@@ -133,7 +147,8 @@ function resolveInput(
     tools: [],
     toolChoice: "none",
     parallelToolCalls: false,
-    ...thinkingOf(input.thinking, undefined, model),
+    ...(input.templateVariables && { templateVariables: input.templateVariables }),
+    ...thinkingOf(input, budget, model),
   };
 }
 
@@ -156,18 +171,18 @@ function withSystem(messages: readonly ChatMessage[], fallback: string | undefin
 }
 
 /**
- * Decided by the request, then by its effort, then by THINKING of the Modelfile. By default a model does not think: on a
+ * Decided by the request, then by its effort or budget, then by THINKING of the Modelfile. By default a model does not think: on a
  * CPU that would take most of the time of an answer, and few clients show it.
  */
 function thinkingOf(
-  asked: boolean | undefined,
-  variables: Record<string, unknown> | undefined,
+  { thinking: asked, templateVariables: variables }: AskedThinking,
+  budget: number | undefined,
   model: Model,
 ): { thinking?: boolean } {
   if (asked !== undefined) return { thinking: asked };
   if (!model.capabilities.thinking) return {};
-  const byEffort = variables?.["reasoning_effort"] !== undefined;
-  return { thinking: byEffort || (model.settings.thinking?.enabled ?? false) };
+  const isWished = variables?.["reasoning_effort"] !== undefined || (budget ?? 0) > 0;
+  return { thinking: isWished || (model.settings.thinking?.enabled ?? false) };
 }
 
 function withBias(sampling: Sampling, bias: NonNullable<Sampling["logitBias"]>): Sampling {

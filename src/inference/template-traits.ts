@@ -15,6 +15,8 @@ export interface TemplateTraits {
   readonly endOfTurn?: string;
   /** Ends the reasoning that the prompt has begun, where llama.cpp does not see it. */
   readonly reasoningEnd?: string;
+  /** What the prompt has begun it with. */
+  readonly reasoningStart?: string;
   /** Tags that may end reasoning; llama.cpp shows their beginnings as text, even if the reasoning goes on. */
   readonly echoedTags?: readonly string[];
   /** How calls are written, where llama.cpp's reader misses them or fails on other text. */
@@ -74,6 +76,7 @@ const FAMILIES: readonly Family[] = [
   {
     // DeepSeek V3.1 as published: an answer without reasoning is begun by the end of one.
     template: /<｜Assistant｜><\/think>/,
+    reasoningStart: "<think>",
     reasoningEnd: "</think>",
     endOfTurn: "<｜end▁of▁sentence｜>",
   },

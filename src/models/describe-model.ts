@@ -1,3 +1,4 @@
+import { type LoadSettings, loadSettingsSchema } from "../config/load-settings.ts";
 import type { ContextChoice } from "./loading/context-choice.ts";
 import type { LoadedModel } from "./loading/loaded-model.ts";
 import type { Capabilities, GgufSummary, Media, Model, ModelSettings, ModelState } from "./model.ts";
@@ -13,6 +14,8 @@ interface ModelCircumstances {
   readonly loaded: LoadedModel | undefined;
   readonly isDefault: boolean;
   readonly isPulling: boolean;
+  /** What is said of how to load it. */
+  readonly likelySettings: (record: ModelRecord) => LoadSettings;
   /** The context that it would be loaded with. */
   readonly likelyContext: (record: ModelRecord) => ContextChoice;
   readonly memoryBytes: number | undefined;
@@ -41,6 +44,7 @@ export function describeModel(found: ModelRecord, circumstances: ModelCircumstan
     capabilities: detectCapabilities(record.gguf, record.projector?.media, record.settings),
     settings: record.settings,
     contextSize: info?.contextSize ?? context.contextSize,
+    loadSettings: spec ? loadSettingsSchema.parse(spec) : circumstances.likelySettings(record),
     contextSource: context.source,
     gpuLayers: info?.gpuLayers ?? spec?.gpuLayers ?? record.settings.gpuLayers ?? 0,
     isDefault,

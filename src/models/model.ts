@@ -1,4 +1,6 @@
+import type { ModelSlots } from "./slots/model-slots.ts";
 import type { ContextExcess } from "../errors/service-error.ts";
+import type { LoadSettings } from "../config/load-settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Sampling } from "../engine/protocol/generation.ts";
 
@@ -17,6 +19,8 @@ export interface GgufSummary {
   readonly embeddingLength: number;
   /** Attention heads of the block with the most; 0 if the header does not say. */
   readonly headCount: number;
+  /** Numbers in a key and in a value of one head; absent if the header does not say. */
+  readonly headWidths?: { readonly key: number; readonly value: number } | undefined;
   readonly blockCount: number;
   /** Quantization in the field's own words: "Q4_K_M", "Q8_0", "F16". */
   readonly quantization: string;
@@ -102,7 +106,8 @@ export interface ModelSettings {
   readonly stop: readonly string[];
   readonly contextSize: number | undefined;
   readonly gpuLayers: number | undefined;
-  readonly flashAttention: "auto" | "true" | "false" | undefined;
+  /** How llama.cpp loads it; what is absent comes from the configuration. */
+  readonly load: LoadSettings;
   readonly thinking: { readonly start: string; readonly end: string; readonly enabled: boolean } | undefined;
   readonly toolFormat: ToolFormat | undefined;
   /** CAPABILITY flags, which override what was detected in the model. */
@@ -125,7 +130,7 @@ export const NO_SETTINGS: ModelSettings = {
   stop: [],
   contextSize: undefined,
   gpuLayers: undefined,
-  flashAttention: undefined,
+  load: {},
   thinking: undefined,
   toolFormat: undefined,
   capabilities: {},
@@ -157,6 +162,8 @@ export interface Model {
   readonly settings: ModelSettings;
   /** Context of the loaded engine, or what it would be loaded with. */
   readonly contextSize: number;
+  /** How it has been loaded, or would be, as far as anybody has said. */
+  readonly loadSettings: LoadSettings;
   /** Where that number comes from; absent: unknown. */
   readonly contextSource?: ContextSource | undefined;
   /** Layers actually offloaded, or what a load would request. */
@@ -183,6 +190,8 @@ export interface Residency {
   readonly contextSize?: number | undefined;
   /** Layers to offload, if it has to be loaded. */
   readonly gpuLayers?: number | undefined;
+  /** How it is loaded, if it has to be; what is absent comes from its settings or the configuration. */
+  readonly load?: LoadSettings | undefined;
   /**
    * Milliseconds of idleness after which it is unloaded: 0 right after its last request, Infinity never. Absent: never for
    * an explicit load; for a request as it was loaded, or the configured keep_alive.
@@ -261,6 +270,37 @@ export interface ModelFit {
   readonly reason?: string | undefined;
   /** What would be on the GPU, where models use one. */
   readonly gpu?: { readonly layers: number; readonly allLayers: number; readonly bytes: number } | undefined;
+}
+
+export interface QuantizeOptions {
+  /** Name of the new model; one that was created before is replaced. */
+  readonly alias: string;
+  /** Text of a Modelfile: its base is quantized, and the rest is kept. Relative paths in it are an error. */
+  readonly modelfile: string;
+  /** Such as "Q4_K_M". */
+  readonly quantization: string;
+  /** Whether weights that are quantized already may be quantized again, which costs quality. */
+  readonly mayRequantize: boolean;
+}
+
+export interface QuantizeProgress {
+  /** Quantization of the base. */
+  readonly from: string;
+  readonly to: string;
+  /** Bytes of the new file that are written. */
+  readonly completedBytes: number;
+  readonly totalBytes: number;
+}
+
+export interface QuantizedModel {
+  readonly model: Model;
+  /** Bytes of the weights before. */
+  readonly sourceBytes: number;
+  /** Bytes of the new file. */
+  readonly sizeBytes: number;
+  readonly bitsPerWeight: number;
+  /** Tensors that have another type than the usual one, because its blocks do not divide their rows. */
+  readonly fallbackTensors: number;
 }
 
 export interface ImportRequest {
@@ -361,8 +401,19 @@ export interface Models {
   /** Creates a model from a Modelfile's text. Relative paths in it are relative to `baseFolder`. */
   create(alias: string, modelfile: string, options: { baseFolder?: string }): Promise<Model>;
   copy(source: string, target: string): Promise<Model>;
+  /**
+   * Quantizes a model and creates another one of the result, with the same settings. Throws overloaded while another one is
+   * being quantized. When the signal aborts, nothing remains.
+   */
+  quantize(
+    options: QuantizeOptions,
+    onProgress: (progress: QuantizeProgress) => void,
+    signal: AbortSignal,
+  ): Promise<QuantizedModel>;
   /** A Modelfile that would recreate this model. */
   modelfile(name: string): Promise<string>;
+  /** What is in the slots of models, and the prompts that are saved of them. */
+  readonly slots: Pick<ModelSlots, "list" | "save" | "restore" | "erase" | "delete">;
   /** Ends all engines; nothing can be loaded afterwards. */
   close(): Promise<void>;
 }

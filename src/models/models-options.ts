@@ -3,6 +3,7 @@ import type { Config } from "../config/schema.ts";
 import type { StartEngine } from "../engine/engine.ts";
 import type { Processors } from "../engine/machine-processors.ts";
 import type { Kernels } from "../engine/prepare-engine.ts";
+import type { QuantizeTensors } from "../engine/quantize/quantize-tensors.ts";
 import type { EngineSpec } from "../engine/protocol/engine-spec.ts";
 import type { TryTemplate } from "../engine/try-template.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
@@ -38,6 +39,7 @@ export interface ModelsOptions {
   readonly heapLimit?: EstimateMemory;
   /** Tries the chat templates of Modelfiles; absent: they are only tried when the model is loaded. */
   readonly tryTemplate?: TryTemplate;
+  readonly quantizeTensors: QuantizeTensors;
   readonly placeLayers: PlaceLayers;
   /** The GPU's memory; absent: there is no GPU, or its memory is unknown. */
   readonly gpuMemory?: {
@@ -63,7 +65,7 @@ export interface ModelsOptions {
 /** Dependencies of the registry of a daemon's models. */
 export interface RegistryOptions extends Pick<
   ModelsOptions,
-  "config" | "resolver" | "hub" | "shippedDir" | "logger"
+  "config" | "resolver" | "hub" | "shippedDir" | "logger" | "clock"
 > {
   readonly state: StateFile;
   readonly inspect: InspectGguf;

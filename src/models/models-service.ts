@@ -27,14 +27,20 @@ import type {
   ModelSizes,
   PullProgress,
   PullResult,
+  QuantizedModel,
+  QuantizeOptions,
+  QuantizeProgress,
   Residency,
 } from "./model.ts";
 import type { ModelsOptions } from "./models-options.ts";
 import { Pulls } from "./pulls.ts";
+import { ModelQuantizer } from "./quantize/model-quantizer.ts";
 import { recordToLoad } from "./record-to-load.ts";
 import type { CheckDefinition } from "./registry/defined-models.ts";
 import type { ModelRecord } from "./registry/model-record.ts";
 import { ModelRegistry } from "./registry/model-registry.ts";
+import type { ModelSlots } from "./slots/model-slots.ts";
+import { SavedPrompts } from "./slots/saved-prompts.ts";
 import { StateFile } from "./registry/state-file.ts";
 
 /** Creates the {@link Models} of a daemon: reads the saved state and the models on disk, but loads nothing. */
@@ -52,6 +58,8 @@ class ModelsService implements Models {
   readonly #planner: LoadPlanner;
   readonly #pulls: Pulls;
   readonly #default: DefaultModel;
+  readonly #prompts: SavedPrompts;
+  readonly #quantizer: ModelQuantizer;
   readonly blobs: BlobStore;
   readonly #imported: ImportedFiles;
 
@@ -67,14 +75,21 @@ class ModelsService implements Models {
     const gpuMemory = options.gpuMemory ?? { budget: () => Number.POSITIVE_INFINITY, estimate: () => 0 };
     const inspect = createGgufInspector();
     const budget = configuredAllowance(config.models.memory_budget, machineMemory);
+    const processors = options.processors ?? machineProcessors();
     this.#registry = new ModelRegistry({
       ...options,
       config: withFolders(config, [this.blobs.folder, this.#imported.folder]),
       state,
       inspect,
     });
+    this.#prompts = new SavedPrompts(options, {
+      aliasOf: async (name) => (await this.#find(name)).alias,
+      acquire: async (name, signal) => await this.acquire(name, signal),
+      engineOf: (alias) => this.#pool.model(alias)?.engine,
+    });
     this.#pool = new EnginePool({
       ...options,
+      prompts: this.#prompts.kept,
       clock,
       budget,
       gpuBudget: gpuMemory.budget,
@@ -88,7 +103,14 @@ class ModelsService implements Models {
       estimateGpuMemory: gpuMemory.estimate,
       takenOnGpu: (alias, mayEvict) => this.#pool.memory.takenOnGpu(alias, mayEvict),
       freeMemory: (alias, mayEvict) => this.#pool.memory.free(alias, mayEvict),
-      processors: options.processors ?? machineProcessors(),
+      processors,
+    });
+    this.#quantizer = new ModelQuantizer({
+      defined: this.#registry.defined,
+      blobs: this.blobs,
+      quantizeTensors: options.quantizeTensors,
+      processors: processors.usable,
+      check: this.#checkDefinition,
     });
     this.#pulls = new Pulls({ hub, resolver, models: this.#registry.hub, events });
     const configured = config.models.default;
@@ -97,6 +119,10 @@ class ModelsService implements Models {
 
   get defaultAlias(): string | undefined {
     return this.#default.alias;
+  }
+
+  get slots(): ModelSlots {
+    return this.#prompts.slots;
   }
 
   get downloads(): readonly Download[] {
@@ -156,12 +182,13 @@ class ModelsService implements Models {
       contextSize,
       fallbackContext,
       gpuLayers,
+      load,
       speculation,
       keepAliveMs = Number.POSITIVE_INFINITY,
     } = options;
     const mayEvict = this.#options.config.models.auto_load;
     try {
-      const wishes = { contextSize, fallbackContext, gpuLayers, speculation };
+      const wishes = { contextSize, fallbackContext, gpuLayers, load, speculation };
       const plan = await this.#planner.plan(record, { ...wishes, keepAliveMs, mayEvict });
       await this.#pool.load(alias, plan, signal);
     } catch (error) {
@@ -183,11 +210,16 @@ class ModelsService implements Models {
     if (this.#pulls.isPulling(alias)) {
       throw new ServiceError("model_busy", `The model "${alias}" is being downloaded.`);
     }
+    await this.#registry.checkRemovable(alias);
     const why = new ServiceError("model_not_found", `The model "${alias}" has been deleted.`);
-    await this.#pool.clear(alias, why, "request");
+    await this.#pool.clear(alias, why, "deleted");
     const modelfile = this.#registry.defined.written(alias);
     const source = await this.#registry.remove(alias);
-    if (modelfile !== undefined) await this.#imported.release(modelfile);
+    if (modelfile !== undefined) {
+      await this.blobs.discardOf(modelfile);
+      await this.#imported.release(modelfile);
+    }
+    await this.#prompts.folder?.removeAll(alias);
     await this.#default.refresh();
     this.#options.events.emit({ type: "model-deleted", model: alias });
     return { alias, source };
@@ -240,12 +272,22 @@ class ModelsService implements Models {
     return await this.#made(await defined.copy(await this.#find(source), target, this.#checkDefinition));
   }
 
+  async quantize(
+    options: QuantizeOptions,
+    onProgress: (progress: QuantizeProgress) => void,
+    signal: AbortSignal,
+  ): Promise<QuantizedModel> {
+    const { record, ...figures } = await this.#quantizer.quantize(options, onProgress, signal);
+    return { ...figures, model: await this.#made(record) };
+  }
+
   async modelfile(name: string): Promise<string> {
     return this.#registry.defined.print(await this.#find(name));
   }
 
   async close(): Promise<void> {
     await this.#pool.close();
+    this.#prompts.close();
   }
 
   /** @throws ServiceError model_not_found, or model_loading during its download */
@@ -275,6 +317,7 @@ class ModelsService implements Models {
       memoryBytes,
       isDefault: record.alias === this.#default.alias,
       isPulling: this.#pulls.isPulling(record.alias),
+      likelySettings: (each) => this.#planner.loadSettings(each),
       likelyContext: (each) => this.#planner.likelyContext(each),
     });
   }

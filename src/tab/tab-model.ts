@@ -4,11 +4,13 @@ import { PAGE_BUILD } from "../engine/browser/compat-build.ts";
 import { engineHeapLimit } from "../engine/core/heap-patches.ts";
 import type { PageModelFiles } from "../engine/browser/start-page-engine.ts";
 import { type FoundGpu, placeOnGpu } from "../engine/gpu/place-on-gpu.ts";
+import { kvBytesPerToken } from "../engine/protocol/kv-cache.ts";
 import type { EngineSpec } from "../engine/protocol/engine-spec.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { InvalidGguf } from "../models/gguf/byte-reader.ts";
 import { type GgufHeader, readHeader } from "../models/gguf/read-header.ts";
 import { summarizeHeaders } from "../models/gguf/summarize-headers.ts";
+import { checkLoadSettings } from "../models/loading/check-load-settings.ts";
 import type { GgufSummary, ModelSettings } from "../models/model.ts";
 import { findTabGpu, type GpuWish } from "./tab-gpu.ts";
 
@@ -128,25 +130,33 @@ function chooseSpec(
   const slots = options.slots ?? 1;
   const threads = options.threads ?? chooseTabThreads();
   const wished = { purpose, contextSize, slots };
-  const { kvBytesPerToken } = gguf;
+  const { load } = settings;
+  checkLoadSettings(load, gguf);
+  const contextShift = load.contextShift === true && purpose === "generate";
+  const perToken = kvBytesPerToken(gguf.kvBytesPerToken, load);
   return {
+    ...load,
     ...wished,
     modelFiles: files.model.map((_, index) => `model-${index}`),
     ...(files.projector && { projectorFile: "projector" }),
     adapters: files.adapters.map(({ scale }, index) => ({ path: `adapter-${index}`, scale })),
-    sharedContext: !canAffordOwnContexts({ ...wished, kvBytesPerToken, memory: ASSUMED_MEMORY_BYTES }),
+    sharedContext:
+      !contextShift &&
+      !canAffordOwnContexts({ ...wished, kvBytesPerToken: perToken, memory: ASSUMED_MEMORY_BYTES }),
     gpuLayers: 0,
     threads,
-    batchSize: chooseBatchSize({
-      ...wished,
-      parameters,
-      threads,
-      bytesPerStepToken: bytesPerStepToken(gguf, contextSize),
-      kernels: PAGE_BUILD.kernels,
-    }),
-    flashAttention: settings.flashAttention ?? "auto",
+    batchSize:
+      load.batchSize ??
+      chooseBatchSize({
+        ...wished,
+        parameters,
+        threads,
+        bytesPerStepToken: bytesPerStepToken(gguf, contextSize),
+        kernels: PAGE_BUILD.kernels,
+      }),
+    flashAttention: load.flashAttention ?? "auto",
     ...(settings.template !== undefined && { chatTemplate: settings.template }),
-    contextShift: false,
+    contextShift,
   };
 }
 

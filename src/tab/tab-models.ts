@@ -1,3 +1,4 @@
+import { loadSettingsSchema } from "../config/load-settings.ts";
 import { SharedTask } from "../async/shared-task.ts";
 import { type PageEngineOptions, startPageEngine } from "../engine/browser/start-page-engine.ts";
 import type { Engine, StartEngine } from "../engine/engine.ts";
@@ -134,6 +135,7 @@ export class TabModels implements Pick<Models, "list" | "get" | "acquire" | "def
       gguf,
       capabilities: detectCapabilities(gguf, files.projector && { image: true, audio: false }, settings),
       settings,
+      loadSettings: loadSettingsSchema.parse(spec),
       contextSize: engine?.info.contextSize ?? spec.contextSize,
       gpuLayers: engine?.info.gpuLayers ?? 0,
       isDefault: true,

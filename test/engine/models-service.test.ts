@@ -3,6 +3,7 @@ import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished } from "vitest";
+import { createTensorQuantizer } from "../../src/engine/quantize/quantize-tensors.ts";
 import { configSchema } from "../../src/config/schema.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
 import type { ServiceEvent } from "../../src/events/service-events.ts";
@@ -29,6 +30,7 @@ async function startModels(): Promise<{ models: Models; events: ServiceEvent[]; 
       spawn: spawnTestEngine,
     }),
     estimateMemory: (gguf) => gguf.fileSize,
+    quantizeTensors: createTensorQuantizer({ findWall: async () => undefined }),
     placeLayers: async (_gguf, spec, wished) => ({ spec: { ...spec, gpuLayers: wished ?? 0 } }),
     hub: {
       find: async () => undefined,

@@ -2,6 +2,7 @@ import { contextTokens, type EngineInfo, type EngineSpec } from "../../src/engin
 import type { Engine, EngineExit, EngineLoadOptions, StartEngine } from "../../src/engine/engine.ts";
 import type { GenerationEvent, GenerationRequest } from "../../src/engine/protocol/generation.ts";
 import type { TokenIds, TokenizeOptions, TokenPieces } from "../../src/engine/protocol/calls.ts";
+import type { SlotRequest, SlotResult } from "../../src/engine/protocol/slots.ts";
 import { ServiceError } from "../../src/errors/service-error.ts";
 import { settle } from "./fake-clock.ts";
 
@@ -130,6 +131,13 @@ export class FakeEngine implements Engine {
     let end = 0;
     const ends = Int32Array.from(pieces, (piece) => (end += piece.length));
     return Promise.resolve({ bytes: Uint8Array.from(pieces.flat()), ends });
+  }
+
+  /** Slots that are always empty. */
+  async slots({ action }: SlotRequest): Promise<SlotResult> {
+    if (action !== "list") return { action: "done" };
+    const slot = { tokens: 0, isBusy: false, lastUsed: -1 };
+    return { action, slots: Array.from({ length: this.spec.slots }, () => slot) };
   }
 
   memoryUsage(): Promise<number> {

@@ -22,6 +22,7 @@ export function fakeModel(changes: Partial<Model> = {}): Model {
     files: ["/models/fake.gguf"],
     projector: undefined,
     adapters: [],
+    loadSettings: {},
     gguf: {
       architecture: "llama",
       name: "Fake",
@@ -51,7 +52,7 @@ export function fakeModel(changes: Partial<Model> = {}): Model {
       stop: [],
       contextSize: undefined,
       gpuLayers: undefined,
-      flashAttention: undefined,
+      load: {},
       thinking: undefined,
       toolFormat: undefined,
       capabilities: {},
@@ -66,6 +67,14 @@ export function fakeModel(changes: Partial<Model> = {}): Model {
     ...changes,
   };
 }
+
+const SAVED = {
+  name: "story",
+  isAutomatic: false,
+  bytes: 4000,
+  savedAt: Date.UTC(2026, 0, 2),
+  header: { model: "a", engine: "b", settings: "c", tokens: 12, bytes: 3456, contextSize: 512 },
+};
 
 /** Models in a list, with the rules on states that the real ones keep; all are lent the same engine. */
 export class FakeModels implements Models {
@@ -94,6 +103,29 @@ export class FakeModels implements Models {
     this.engine = engine;
     this.known = new Map(models.map((model) => [model.alias, model]));
     this.defaultAlias = models.find((model) => model.isDefault)?.alias;
+  }
+
+  readonly slotCalls: unknown[] = [];
+  readonly slots: Models["slots"] = {
+    list: async (model) => {
+      this.slotCalls.push({ model });
+      return { slots: [{ id: 0, tokens: 12, isBusy: false, lastUsed: 5 }], saved: [SAVED] };
+    },
+    save: async (model, wanted) => this.#moved(model, wanted),
+    restore: async (model, wanted) => this.#moved(model, wanted),
+    erase: async (model, slot) => {
+      this.slotCalls.push({ model, slot });
+      return 12;
+    },
+    delete: async (model, name) => void this.slotCalls.push({ model, name }),
+  };
+
+  #moved(
+    model: string,
+    { slot = 0, name }: { readonly slot?: number | undefined; readonly name: string },
+  ): Awaited<ReturnType<Models["slots"]["save"]>> {
+    this.slotCalls.push({ model, slot, name });
+    return { slot, name, tokens: 12, bytes: 3456, milliseconds: 7.8 };
   }
 
   async list(): Promise<readonly Model[]> {
@@ -167,6 +199,13 @@ export class FakeModels implements Models {
   async copy(source: string, target: string): Promise<Model> {
     return this.#put({ ...(await this.get(source)), alias: target });
   }
+
+  quantize: Models["quantize"] = async ({ alias, quantization }, onProgress) => {
+    onProgress({ from: "F16", to: quantization, completedBytes: 100, totalBytes: 100 });
+    const fake = fakeModel({ alias, source: { kind: "modelfile", base: "fake" } });
+    const model = this.#put({ ...fake, gguf: { ...fake.gguf, quantization } });
+    return { model, sourceBytes: 400, sizeBytes: 100, bitsPerWeight: 4.5, fallbackTensors: 0 };
+  };
 
   async modelfile(): Promise<string> {
     return "FROM /models/fake.gguf\n";

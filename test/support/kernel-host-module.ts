@@ -46,12 +46,14 @@ const ROPE = THREAD + 15;
 const SPECULATION = THREAD + 16;
 const GUESS = THREAD + 17;
 const ALLOCATE = THREAD + 18;
-const DRAFT_PROCESS = THREAD + 19;
-const DRAFT = THREAD + 20;
-const BATCH_ADD = THREAD + 21;
-const REMOVE = THREAD + 22;
-const POSITION = THREAD + 23;
-const BATCH_CLEAR = THREAD + 24;
+const STATE_SIZE = THREAD + 19;
+const PUSH_TOKEN = THREAD + 20;
+const DRAFT_PROCESS = THREAD + 21;
+const DRAFT = THREAD + 22;
+const BATCH_ADD = THREAD + 23;
+const REMOVE = THREAD + 24;
+const POSITION = THREAD + 25;
+const BATCH_CLEAR = THREAD + 26;
 const BARRIER = 1;
 
 /** Functions that turn rows of blocks into floats, or back. */
@@ -119,6 +121,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         DOT_TYPE,
         [0x60, 3, I64, I32, I64, 1, I32],
         [0x60, 2, I64, I32, 1, I64],
+        [0x60, 3, I64, I32, I32, 1, I64],
+        type(I64, I32),
         [0x60, 5, I64, I32, I32, I32, I32, 1, I32],
         [0x60, 4, I64, I32, I32, I32, 0],
       ]),
@@ -150,10 +154,12 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [16],
         [0],
         [4],
-        [5],
-        [0],
         [17],
         [18],
+        [5],
+        [0],
+        [19],
+        [20],
         [9],
         [1],
       ]),
@@ -200,6 +206,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         body(0x20, 0),
         body(),
         body(...allocate),
+        body(0x42, 0),
+        body(),
         body(...mark, 0x41, 1),
         body(...mark),
         body(...countRead, 0x41, 0),
@@ -281,6 +289,10 @@ export function linkHost(
       ggml_barrier: BARRIER,
       // No test runs a step, starts a thread or reads a grammar: any function of the type will do.
       original_grammar_apply: 0,
+      state_size: STATE_SIZE,
+      get_state: ALTERNATES,
+      set_state: ALTERNATES,
+      push_token: PUSH_TOKEN,
       vocabulary_is_end: IS_END,
       vocabulary_piece: PIECE,
       free_memory: BARRIER,

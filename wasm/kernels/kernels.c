@@ -4,6 +4,7 @@
 #include "draft-model.h"
 #include "graph-thread.h"
 #include "recursion.h"
+#include "slot-state.h"
 #include "vec-dots.h"
 
 extern void original_mul_mat(const compute_params *params, tensor *out);

@@ -40,11 +40,17 @@ typedef struct {
 } server_task;
 
 typedef struct {
-  uint8_t unused_a[AT_SERVER_SLOT_TASK];
+  int32_t id;
+  uint8_t unused_a[AT_SERVER_SLOT_CTX_TGT - 4];
+  llama_context *context, *draft;
+  uint8_t unused_b[AT_SERVER_SLOT_TASK - AT_SERVER_SLOT_CTX_DFT - 8];
   const server_task *task;
-  uint8_t unused_b[AT_SERVER_SLOT_STATE - AT_SERVER_SLOT_TASK - 8];
-  int32_t state;
-  uint8_t unused_c[AT_SERVER_SLOT_PROMPT_TOKENS_MAP_IDX_TO_MEDIA - AT_SERVER_SLOT_STATE - 4];
+  uint8_t unused_c[AT_SERVER_SLOT_T_LAST_USED - AT_SERVER_SLOT_TASK - 8];
+  int64_t last_used;    // in microseconds of llama.cpp's clock; -1: never
+  int32_t context_size; // tokens that it may have
+  uint8_t unused_d[AT_SERVER_SLOT_STATE - AT_SERVER_SLOT_N_CTX - 4];
+  int32_t state; // 0: idle
+  uint8_t unused_e[AT_SERVER_SLOT_PROMPT_TOKENS_MAP_IDX_TO_MEDIA - AT_SERVER_SLOT_STATE - 4];
   uint64_t media; // pieces of the prompt that are not text
   int32_t *tokens, *tokens_end;
 } server_slot;
@@ -57,6 +63,9 @@ typedef struct {
 enum { BYTES_OF_TOKEN = 80, BYTES_OF_SLOT = 3296 };
 
 _Static_assert(offsetof(llama_context, batch) == AT_LLAMA_CONTEXT_CPARAMS_N_BATCH, "llama_context.cparams.n_batch");
+_Static_assert(offsetof(server_slot, draft) == AT_SERVER_SLOT_CTX_DFT, "server_slot.ctx_dft");
+_Static_assert(offsetof(server_slot, context_size) == AT_SERVER_SLOT_N_CTX, "server_slot.n_ctx");
+_Static_assert(offsetof(server_slot, state) == AT_SERVER_SLOT_STATE, "server_slot.state");
 _Static_assert(offsetof(server_context, slots) == AT_SERVER_CONTEXT_IMPL_SLOTS, "server_context_impl.slots");
 _Static_assert(offsetof(llama_context, memory) == AT_LLAMA_CONTEXT_MEMORY, "llama_context.memory");
 _Static_assert(offsetof(server_slot, tokens) == AT_SERVER_SLOT_PROMPT_TOKENS_TOKENS, "server_slot.prompt.tokens.tokens");

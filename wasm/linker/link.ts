@@ -16,6 +16,8 @@ export interface LinkPlan {
   readonly splices?: readonly Splice[];
   /** Exports to add: name → function index in the module. */
   readonly exports?: Readonly<Record<string, number>>;
+  /** Kernels to export under their names. */
+  readonly exportedKernels?: readonly string[];
   /** New declared maximum of the imported memory, in pages of 64 KiB. */
   readonly memoryMaximum?: number;
 }
@@ -136,7 +138,10 @@ function rewriteSection(
   plan: LinkPlan,
 ): Uint8Array | undefined {
   if (id === SECTION.import) return rewriteImports(module, plan.memoryMaximum);
-  if (id === SECTION.export) return rewriteExports(module, plan.exports ?? {});
+  if (id === SECTION.export) {
+    const kernelExports = plan.exportedKernels?.map((name) => [name, layout.kernelIndex(name)] as const);
+    return rewriteExports(module, { ...plan.exports, ...Object.fromEntries(kernelExports ?? []) });
+  }
   if (id === SECTION.type) {
     const added = object?.module;
     return concatBytes([

@@ -18,7 +18,7 @@ interface ShowOptions extends ClientOptions {
 }
 
 /** As PARAMETER takes them. */
-function settingLines(settings: z.infer<typeof modelDetailSchema>["settings"]): string {
+function settingLines(settings: z.infer<typeof modelDetailSchema>["settings" | "load_settings"]): string {
   return Object.entries(settings)
     .flatMap(([name, value]) => [value].flat().map((each) => `${name} ${JSON.stringify(each)}`))
     .join("\n");
@@ -85,6 +85,7 @@ export function showCommand(io: CliIo): Command {
             .join("\n"),
         ],
         ["Settings", settingLines(model.settings)],
+        ["Loaded with", settingLines(model.load_settings)],
         ["System", model.system],
         [
           "Messages",

@@ -13,6 +13,7 @@ const SHORT_FLAGS: Readonly<Record<string, string>> = {
 const VALUE_NAMES: Readonly<Record<ConfigOption["kind"], string>> = {
   string: "text",
   integer: "n",
+  number: "x",
   boolean: "",
   list: "list",
   enum: "value",

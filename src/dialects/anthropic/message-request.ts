@@ -9,6 +9,7 @@ import type { InferenceRequest } from "../../inference/inference.ts";
 import { checkFormatWithTools, toConstraint } from "../constraint-fields.ts";
 import { toCachePrompt } from "../engine-fields.ts";
 import { toSampling } from "../sampling-fields.ts";
+import { toReasoningBudget } from "../thinking-fields.ts";
 import { toAssistant, toText, toUserMessages } from "./block-messages.ts";
 import type { MessageRequest } from "./message-schema.ts";
 import { toToolDefinition } from "./tool-schema.ts";
@@ -31,6 +32,7 @@ export function toMessageRequest(body: MessageRequest): InferenceRequest {
     sampling: toSampling(body),
     format,
     ...toCachePrompt(body),
+    ...toBudget(body),
     repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { sampling: DEFAULT_SAMPLING },
   };
@@ -97,6 +99,12 @@ function toThinking({ thinking, output_config: output }: MessageRequest): {
     ...(!isAdaptive && { thinking: thinking?.type === "enabled" }),
     ...(effort !== undefined && { templateVariables: { reasoning_effort: effort } }),
   };
+}
+
+/** The API's own field wins over that of llama.cpp's server. */
+function toBudget(body: MessageRequest): { reasoningBudget?: number } {
+  const own = body.thinking?.type === "enabled" ? body.thinking.budget_tokens : undefined;
+  return own == null ? toReasoningBudget(body) : { reasoningBudget: own };
 }
 
 /** Whether the client wants thinking blocks without their text. */

@@ -9,6 +9,10 @@ import { constraintFields } from "../constraint-fields.ts";
 import { engineFields } from "../engine-fields.ts";
 import { foreignFields } from "../foreign-fields.ts";
 import { samplingFields } from "../sampling-fields.ts";
+import { thinkingFields } from "../thinking-fields.ts";
+
+/** More than any model that this API is for may think. */
+const MOST_BUDGET_TOKENS = 16 * 1024 * 1024;
 
 const textContent = z.union([z.string(), list(textBlock)]);
 
@@ -59,6 +63,7 @@ export const messageRequestSchema = z
     ...engineFields,
     ...constraintFields,
     ...foreignFields,
+    ...thinkingFields,
     stop_sequences: list(z.string().min(1), { most: MAX_STOPS }).nullish().describe("Stop sequences."),
     tools: list(toolSchema)
       .nullish()
@@ -72,7 +77,14 @@ export const messageRequestSchema = z
       .discriminatedUnion("type", [
         z.object({
           type: z.literal("enabled"),
-          budget_tokens: z.int().nullish().describe("Ignored: max_tokens limits thinking and text together."),
+          budget_tokens: z
+            .int()
+            .min(0)
+            .max(MOST_BUDGET_TOKENS)
+            .nullish()
+            .describe(
+              "Most tokens of thinking; then the model has to answer. max_tokens limits both together.",
+            ),
           display,
         }),
         z.object({ type: z.literal("adaptive"), display }).describe("Thinks on models that support it."),
@@ -85,11 +97,13 @@ export const messageRequestSchema = z
         effort: z
           .enum(["low", "medium", "high", "xhigh", "max"])
           .nullish()
-          .describe("Passed to the chat template."),
+          .describe(
+            "How much to think: passed to the chat template, or for one without levels a budget of tokens.",
+          ),
         format: jsonFormat.nullish().describe("JSON Schema the answer must match."),
       })
       .nullish()
-      .describe("effort: passed to the chat template. format: a JSON Schema the answer must match."),
+      .describe("effort: how much to think. format: a JSON Schema the answer must match."),
     output_format: jsonFormat.nullish().describe("The older place of output_config.format."),
     cache_control: ignored("prompts that share a prefix are cached automatically"),
     container: refused("there are no containers"),

@@ -12,6 +12,8 @@ import type { ManagementServices } from "./management-services.ts";
 import { modelFileRoutes } from "./model-file-routes.ts";
 import { modelRoutes } from "./model-routes.ts";
 import { pageRoutes } from "./page-routes.ts";
+import { slotRoutes } from "./slot-routes.ts";
+import { quantizeRoutes } from "./quantize-routes.ts";
 import { systemRoutes } from "./system-routes.ts";
 
 /**
@@ -30,7 +32,9 @@ export const managementDialect = (
     ...activityRoutes(services),
     ...hubRoutes(services),
     ...modelFileRoutes(services),
+    ...slotRoutes(services),
     ...importRoutes(services),
+    ...quantizeRoutes(services),
     ...modelRoutes(services),
     ...defaultModelRoutes(services),
     ...pageRoutes(services),

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { nameLoadSettings } from "../../config/load-settings.ts";
 import type { Download, Model } from "../../models/model.ts";
 import { listParameters } from "../../models/modelfile/parameters.ts";
 import { licenseText, parseInstructions } from "../../models/modelfile/parse-instructions.ts";
@@ -102,6 +103,7 @@ export function modelDetail(model: Model, modelfile: string): z.infer<typeof mod
     ...(model.settings.system !== undefined && { system: model.settings.system }),
     ...(template !== undefined && { template }),
     settings: settings(model),
+    load_settings: nameLoadSettings(model.loadSettings),
     ...(messages && { messages: [...messages] }),
     ...(license !== undefined && { license }),
     ...(notes.length > 0 && { notes }),
@@ -109,11 +111,9 @@ export function modelDetail(model: Model, modelfile: string): z.infer<typeof mod
 }
 
 /** The PARAMETERs by name; only `stop` can have several values. */
-function settings(model: Model): Record<string, number | string[]> {
+function settings(model: Model): Record<string, number | string | string[]> {
   const { stop } = model.settings;
-  const single = listParameters(model.settings).flatMap(([name, value]) =>
-    typeof value === "number" ? [[name, value] as const] : [],
-  );
+  const single = listParameters({ ...model.settings, stop: [] });
   return { ...Object.fromEntries(single), ...(stop.length > 0 && { stop: [...stop] }) };
 }
 

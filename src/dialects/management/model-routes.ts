@@ -1,3 +1,4 @@
+import { readLoadSettings } from "../../config/load-settings.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { nativeNdjson, ndjsonLine } from "../../http/errors/native-error.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
@@ -108,6 +109,7 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
             gpuLayers: body.gpu_layers ?? undefined,
             contextSize: body.context_size || undefined,
             fallbackContext: body.context_size === 0 ? undefined : schemas.DEFAULT_CONTEXT,
+            load: readLoadSettings(body),
             mmproj: body.mmproj ?? undefined,
             setDefault: body.set_default ?? undefined,
             draft: body.draft ?? undefined,

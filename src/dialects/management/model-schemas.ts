@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { nullableLoadSettings } from "../../config/load-settings.ts";
 import { modelNameSchema } from "../../http/input/known-fields.ts";
 
 /** Longest file path: the limit of operating systems. */
@@ -90,8 +91,13 @@ export const modelDetailSchema = z
       .optional()
       .describe("Chat template in Jinja, from its Modelfile, otherwise from the GGUF file."),
     settings: z
-      .record(z.string(), z.union([z.number(), z.array(z.string())]))
+      .record(z.string(), z.union([z.number(), z.string(), z.array(z.string())]))
       .describe("PARAMETERs of its Modelfile by name; stop is a list."),
+    load_settings: z
+      .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
+      .describe(
+        "How llama.cpp has loaded it, or would: what the load, its Modelfile and the configuration say, by the names of POST /api/models/load.",
+      ),
     messages: z
       .array(z.object({ role: z.enum(["system", "user", "assistant"]), content: z.string() }))
       .optional()
@@ -150,6 +156,7 @@ export const loadRequestSchema = z.object({
     .describe(
       `Context size in tokens; 0: as when a request loads the model. Default: the Modelfile's, otherwise models.context_size where it is set, otherwise ${DEFAULT_CONTEXT}.`,
     ),
+  ...nullableLoadSettings,
   mmproj: z.string().min(1).max(MAX_PATH_LENGTH).nullish().describe("Path of a vision projector."),
   set_default: z.boolean().nullish().describe("Make it the default model."),
   draft: z

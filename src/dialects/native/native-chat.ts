@@ -11,6 +11,7 @@ import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
 import { toCachePrompt } from "../engine-fields.ts";
 import { promptProgressSchema, returnProgressField, toPromptProgress } from "../prompt-progress.ts";
 import { toSampling } from "../sampling-fields.ts";
+import { toReasoningBudget } from "../thinking-fields.ts";
 import {
   DEFAULT_MAX_TOKENS,
   generationFields,
@@ -125,6 +126,7 @@ export function toChatRequest(body: ChatRequest): InferenceRequest {
     format: toFormat(body),
     logprobs: toLogprobs(body),
     ...toCachePrompt(body),
+    ...toReasoningBudget(body),
     repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
   };

@@ -12,6 +12,7 @@ import { repetitionGuardField } from "../../http/input/repetition-guard-field.ts
 import { checkFormatWithTools, constraintFields, toConstraint } from "../constraint-fields.ts";
 import { engineFields, probabilitiesField } from "../engine-fields.ts";
 import { foreignFields } from "../foreign-fields.ts";
+import { thinkingFields } from "../thinking-fields.ts";
 import { samplingFields } from "../sampling-fields.ts";
 
 /** Used when neither the request nor the Modelfile sets a limit. */
@@ -63,6 +64,7 @@ export const generationFields = {
     .describe('"json" for any JSON object, or a JSON Schema the answer must match.'),
   ...constraintFields,
   ...foreignFields,
+  ...thinkingFields,
   images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP, WebP)."),
   think: z
     .boolean()

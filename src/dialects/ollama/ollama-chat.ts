@@ -20,7 +20,7 @@ import {
   toFormat,
   toLogprobs,
   toThinking,
-  type Think,
+  thinkingLevel,
 } from "./ollama-request-fields.ts";
 import { linkToolResults, wireToolCalls, wireToolCallSchema } from "./tool-calls.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
@@ -85,7 +85,7 @@ export const chatRequestSchema = z
       .describe("The conversation. Empty: only loads the model, or unloads it with keep_alive 0."),
     tools: list(toolSchema).nullish().describe("Functions the model may call."),
     think: thinkSchema.describe(
-      'Let the model think before it answers: true, false, or "low", "medium", "high", "max" for templates that support levels. Default: the Modelfile\'s THINKING, otherwise false.',
+      'Let the model think before it answers: true, false, or "low", "medium", "high", "max". A level is passed to the template, or for one without levels limits the tokens of thinking to 1024, 4096 or 16384. Default: the Modelfile\'s THINKING, otherwise false.',
     ),
     ...generationFields,
   })
@@ -115,11 +115,6 @@ export function toChatRequest(body: ChatRequest, model: Model): InferenceRequest
     repetitionGuard: body.options?.repetition_guard ?? undefined,
     defaults: { sampling: DEFAULT_SAMPLING },
   };
-}
-
-/** Chat templates that support levels read reasoning_effort. */
-function thinkingLevel(think: Think): { templateVariables?: Record<string, unknown> } {
-  return typeof think === "string" ? { templateVariables: { reasoning_effort: think } } : {};
 }
 
 function toTool({

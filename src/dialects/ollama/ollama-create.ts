@@ -61,9 +61,10 @@ export const createRequestSchema = z
     adapters: digests
       .nullish()
       .describe("LoRA adapters as GGUF files, by name and digest, uploaded with POST /api/blobs."),
-    quantize: refused(
-      "the daemon does not quantize; create the model from a file in the quantization you want",
-    ),
+    quantize: z
+      .string()
+      .nullish()
+      .describe("Quantize the base, whose weights must be F32, F16 or BF16, for example to q4_K_M."),
     path: refused("send the Modelfile's text, or the fields"),
     insecure: ignored(),
   })

@@ -14,6 +14,7 @@ import {
   thinkSchema,
   toFormat,
   toLogprobs,
+  thinkingLevel,
   toThinking,
 } from "./ollama-request-fields.ts";
 import { MAX_MODELFILE_LENGTH } from "../../models/modelfile/parse-instructions.ts";
@@ -49,7 +50,7 @@ export const generateRequestSchema = z
         "Send the prompt to the model without the chat template. Cannot be combined with system or images.",
       ),
     think: thinkSchema.describe(
-      "Let the model think before it answers; a level counts as true. Default: the Modelfile's THINKING, otherwise false.",
+      "Let the model think before it answers: true, false, or a level as in a chat. Default: the Modelfile's THINKING, otherwise false.",
     ),
     ...generationFields,
     suffix: z
@@ -115,6 +116,7 @@ function toInput(body: GenerateRequest, model: Model): InferenceRequest["input"]
     system: body.system || undefined,
     images: images.map((image, at) => decodeImage(image, `images.${at}`)),
     thinking: toThinking(body.think),
+    ...thinkingLevel(body.think),
   };
 }
 

@@ -1,7 +1,9 @@
 import { z } from "zod";
+import { loadSettingsSchema } from "../../config/load-settings.ts";
 import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
 import { repetitionGuardField } from "../../http/input/repetition-guard-field.ts";
 import { ignored } from "../../http/input/known-fields.ts";
+import { reachableContext } from "../../models/loading/context-choice.ts";
 import { samplingFields } from "../sampling-fields.ts";
 import type { Model, Residency } from "../../models/model.ts";
 
@@ -10,8 +12,6 @@ const MIN_CONTEXT = 16;
 
 /** Options of Ollama that change nothing here, neither in a request nor as a new model's PARAMETER. */
 export const ignoredOptions = {
-  num_keep: ignored("prompts are never shortened; one that does not fit is refused"),
-  num_batch: ignored("the daemon picks a size at which requests can be cancelled quickly"),
   num_thread: ignored("set engine.threads in the daemon's configuration"),
   main_gpu: ignored(),
   low_vram: ignored(),
@@ -47,6 +47,14 @@ export const optionsSchema = z
       .nullish()
       .describe(
         "Layers to offload to the GPU when this request loads the model; -1: the default of the model or the daemon.",
+      ),
+    num_batch: loadSettingsSchema.shape.batchSize
+      .nullable()
+      .describe("Prompt tokens processed in one step, when this request loads the model."),
+    num_keep: loadSettingsSchema.shape.numKeep
+      .nullable()
+      .describe(
+        "First tokens of the context that PARAMETER context_shift never drops, when this request loads the model.",
       ),
     ...samplingFields,
     stop: z
@@ -86,13 +94,17 @@ export function toResidency(
   return {
     contextSize: requestedContext(body.options, model),
     gpuLayers: layers == null || layers < 0 ? undefined : layers,
+    load: {
+      batchSize: body.options?.num_batch ?? undefined,
+      numKeep: body.options?.num_keep ?? undefined,
+    },
     keepAliveMs: body.keep_alive ?? undefined,
   };
 }
 
-function requestedContext(options: Options, { gguf }: Model): number | undefined {
+function requestedContext(options: Options, { gguf, loadSettings }: Model): number | undefined {
   const requested = options?.num_ctx;
   if (requested == null) return undefined;
-  const trained = gguf.contextLength > 0 ? gguf.contextLength : requested;
-  return Math.max(MIN_CONTEXT, Math.min(requested, trained));
+  const reachable = reachableContext(gguf, loadSettings) || requested;
+  return Math.max(MIN_CONTEXT, Math.min(requested, reachable));
 }

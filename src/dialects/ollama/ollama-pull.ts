@@ -28,7 +28,7 @@ export const statusLineSchema = z
     completed: z.int().optional().describe("Bytes on disk."),
   })
   .meta({ id: "OllamaStatusLine" });
-type StatusLine = z.output<typeof statusLineSchema>;
+export type StatusLine = z.output<typeof statusLineSchema>;
 
 /** Converts the steps of a pull to this API's statuses. */
 export async function* toPullLines(

@@ -7,11 +7,13 @@ import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-respons
 import type { Models } from "../../models/model.ts";
 import { modelfileNotes } from "../../models/modelfile/unused-directives.ts";
 import { PullSteps } from "../../models/pull-steps.ts";
+import { QuantizeSteps } from "../../models/quantize/quantize-steps.ts";
 import { blobRoutes } from "./blob-routes.ts";
 import { CREATE_STATUSES, createRequestSchema, toModelfile } from "./ollama-create.ts";
 import { findModel, requestedName, toModelName } from "./model-name.ts";
 import { line, ollamaLines } from "./ollama-error.ts";
 import { pullRequestSchema, statusLineSchema, toPullLines } from "./ollama-pull.ts";
+import { toQuantizeLines } from "./ollama-quantize.ts";
 import { modelField, nameField } from "./ollama-request-fields.ts";
 
 const tag = "Ollama API";
@@ -47,10 +49,24 @@ export function storeRoutes({ models }: ModelServices): readonly Route[] {
       answers: statusAnswers,
       async handle(context, { body }) {
         const modelfile = await toModelfile(body, (digest) => models.blobs.find(digest));
-        await models.create(toModelName(requestedName(body)), modelfile, {});
+        const alias = toModelName(requestedName(body));
+        const quantization = body.quantize;
+        const steps = quantization
+          ? new QuantizeSteps((onProgress) =>
+              models.quantize(
+                { alias, modelfile, quantization, mayRequantize: false },
+                onProgress,
+                context.req.raw.signal,
+              ),
+            )
+          : undefined;
+        if (!steps) await models.create(alias, modelfile, {});
+        else if (body.stream === false) await steps.finished();
+        else await steps.begun();
         tellWarnings(context, modelfileNotes(modelfile));
         if (body.stream === false) return context.json(SUCCESS);
-        return streamResponse(context, statusLines(CREATE_STATUSES), ollamaLines);
+        const lines = steps ? toLines(toQuantizeLines(steps)) : statusLines(CREATE_STATUSES);
+        return streamResponse(context, lines, ollamaLines);
       },
     }),
     defineRoute({

@@ -14,6 +14,7 @@ import type { InferenceRequest } from "../../inference/inference.ts";
 import { checkFormatWithTools } from "../constraint-fields.ts";
 import { toCachePrompt } from "../engine-fields.ts";
 import { toSampling } from "../sampling-fields.ts";
+import { toReasoningBudget } from "../thinking-fields.ts";
 import type {
   ChatCompletionMessage,
   ChatCompletionRequest,
@@ -60,6 +61,7 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
     format,
     logprobs: toLogprobs(body),
     ...toCachePrompt(body),
+    ...toReasoningBudget(body),
     repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { sampling: DEFAULT_SAMPLING },
     ...(warnings.length > 0 && { warnings }),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { thinkingFields } from "../thinking-fields.ts";
 import { dictionary, list } from "../../http/input/bounded-lists.ts";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
 import { ignored, refused } from "../../http/input/known-fields.ts";
@@ -156,10 +157,11 @@ export const chatCompletionRequestSchema = z
       .nullish()
       .describe("Number of alternatives to return for each token; requires logprobs."),
     n_probs: probabilitiesField,
+    ...thinkingFields,
     reasoning_effort: reasoningEffortSchema
       .nullish()
       .describe(
-        "Enables thinking on models that support it, and is passed to the chat template. Default: none.",
+        "Enables thinking on models that support it. Passed to the chat template, or for one without levels a limit of thinking: minimal 256 tokens, low 1024, medium 4096, high 16384, at most four fifths of the answer's. Default: none.",
       ),
     chat_template_kwargs: dictionary(z.unknown())
       .nullish()

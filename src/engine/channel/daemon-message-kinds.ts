@@ -3,6 +3,7 @@ import type { ContentPart } from "../protocol/generation.ts";
 import type { DaemonMessage } from "../protocol/messages.ts";
 import { fromBytes, type MessageKind, type MessageKinds, MIB, toBytes } from "./message-kinds.ts";
 
+type Slots = Extract<DaemonMessage, { type: "slots" }>;
 type Generate = Extract<DaemonMessage, { type: "generate" }>;
 
 /** Engines trust the daemon, which limits requests itself (`http.body_limit`, request-limits.ts). */
@@ -36,9 +37,38 @@ export const DAEMON_MESSAGE_KINDS: MessageKinds<DaemonMessage> = {
       attach: (rest, [tokens]) => ({ ...rest, tokens: fromBytes(Int32Array, tokens) }),
     },
   },
+  slots: {
+    limits: { ...ANY.limits, attachments: 1, binary: 512 * MIB },
+    attaching: { detach: detachFromSlots, attach: attachToSlots },
+  },
   cancel: ANY,
   memory: ANY,
 };
+
+/** A piece of a state, or tokens. */
+function detachFromSlots({ request, ...message }: Slots): { rest: object; attachments: Uint8Array[] } {
+  if (request.action === "write") {
+    const { data, ...rest } = request;
+    return { rest: { ...message, request: rest }, attachments: [data] };
+  }
+  if (request.action === "restore") {
+    const { tokens, ...rest } = request;
+    return { rest: { ...message, request: rest }, attachments: [toBytes(tokens)] };
+  }
+  return { rest: { ...message, request }, attachments: [] };
+}
+
+const slotsSchema = z.looseObject({ request: z.looseObject({ action: z.string() }) });
+
+function attachToSlots(rest: object, [bytes]: readonly Uint8Array[]): object {
+  if (!bytes) return rest;
+  const { request, ...message } = slotsSchema.parse(rest);
+  const attached =
+    request.action === "write"
+      ? { data: fromBytes(Uint8Array, bytes) }
+      : { tokens: fromBytes(Int32Array, bytes) };
+  return { ...message, request: { ...request, ...attached } };
+}
 
 /** In the JSON, the data of an image or a recording is replaced by the index of its attachment. */
 function detachMedia(message: Generate): { rest: object; attachments: Uint8Array[] } {

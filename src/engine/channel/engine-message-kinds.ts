@@ -1,5 +1,15 @@
 import type { EngineMessage } from "../protocol/messages.ts";
-import { fromBytes, type MessageKinds, MIB, propertyOf, SENTENCE, SHORT, toBytes } from "./message-kinds.ts";
+import { STATE_PIECE_BYTES } from "../protocol/slots.ts";
+import {
+  fromBytes,
+  type MessageKinds,
+  KIB,
+  MIB,
+  propertyOf,
+  SENTENCE,
+  SHORT,
+  toBytes,
+} from "./message-kinds.ts";
 
 /** Token ids of the longest text that may be tokenized: four per character. */
 const MAX_TOKENS_BYTES = 16 * MIB;
@@ -9,6 +19,31 @@ const MAX_PIECES_BYTES = 32 * MIB;
 
 /** The longest embedding, at eight bytes per number. */
 const MAX_VECTOR_BYTES = MIB;
+
+type Slots = Extract<EngineMessage, { type: "slots" }>;
+
+/** A piece of a state, or tokens. */
+function detachFromSlots({ result, ...message }: Slots): { rest: object; attachments: Uint8Array[] } {
+  if (result.action === "read") {
+    const { data, ...rest } = result;
+    return { rest: { ...message, result: rest }, attachments: [data] };
+  }
+  if (result.action === "save") {
+    const { tokens, ...rest } = result;
+    return { rest: { ...message, result: rest }, attachments: [toBytes(tokens)] };
+  }
+  return { rest: { ...message, result }, attachments: [] };
+}
+
+function attachToSlots(rest: object, [bytes]: readonly Uint8Array[]): object {
+  if (!bytes) return rest;
+  const result = propertyOf(rest, "result");
+  const isPiece = "action" in result && result.action === "read";
+  const attached = isPiece
+    ? { data: fromBytes(Uint8Array, bytes) }
+    : { tokens: fromBytes(Int32Array, bytes) };
+  return { ...rest, result: { ...result, ...attached } };
+}
 
 /** Messages from an engine to the daemon. They may be forged, so the limits of each kind are as tight as possible. */
 export const ENGINE_MESSAGE_KINDS: MessageKinds<EngineMessage> = {
@@ -50,6 +85,11 @@ export const ENGINE_MESSAGE_KINDS: MessageKinds<EngineMessage> = {
         pieces: { bytes: fromBytes(Uint8Array, bytes), ends: fromBytes(Int32Array, ends) },
       }),
     },
+  },
+  slots: {
+    // The tokens of a context are fewer bytes than that.
+    limits: { json: 16 * KIB, depth: 4, values: 1024, attachments: 1, binary: STATE_PIECE_BYTES },
+    attaching: { detach: detachFromSlots, attach: attachToSlots },
   },
   "call-failed": SENTENCE,
   cancelled: SHORT,

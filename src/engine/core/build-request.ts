@@ -9,6 +9,7 @@ import {
   type ToolDefinition,
 } from "../protocol/generation.ts";
 import { SAMPLING_ENTRIES } from "../protocol/sampling-fields.ts";
+import { withoutUndefined } from "../../json/without-undefined.ts";
 import { toLlamaSchema } from "../../schema/to-llama-schema.ts";
 
 /** Input of llama.cpp's completion action. */
@@ -87,6 +88,7 @@ export function buildCompletionCall(
       ...buildTools(input.tools, input.toolChoice, input.parallelToolCalls),
       ...buildChatFormat(request.format),
       ...buildTemplateVariables(input.templateVariables, thinking),
+      ...(thinking !== false && buildReasoning(request.reasoning)),
       // Otherwise the grammar of a format still lets the model reason first.
       ...(reasonsUnasked &&
         thinking === false &&
@@ -112,10 +114,6 @@ function buildSampling(sampling: Sampling, contextSize: number): Record<string, 
 function randomSeed(): number {
   // Excludes the largest value, which means "no seed" to llama.cpp.
   return Math.floor(Math.random() * 0xffff_ffff);
-}
-
-function withoutUndefined(fields: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 function buildMessage(message: ChatMessage, mediaMarker: string, files: Uint8Array[]): object {
@@ -182,6 +180,21 @@ function buildChatFormat(format: OutputFormat): Record<string, unknown> {
   }
   if (format.type === "grammar") return { grammar: format.grammar };
   return {};
+}
+
+/** Tags that llama.cpp finds in the template win over ours. */
+function buildReasoning(reasoning: GenerationRequest["reasoning"]): Record<string, unknown> {
+  if (!reasoning) return {};
+  const { budget, tags } = reasoning;
+  return {
+    thinking_budget_tokens: budget,
+    ...(tags && {
+      reasoning_budget_tokens: budget,
+      reasoning_budget_start_tag: tags.start,
+      reasoning_budget_end_tag: tags.end,
+      reasoning_budget_message: "",
+    }),
+  };
 }
 
 function buildTemplateVariables(

@@ -9,6 +9,7 @@ import type {
   TokenizeOptions,
   TokenPieces,
 } from "../protocol/calls.ts";
+import type { SlotRequest, SlotResult } from "../protocol/slots.ts";
 import { readInfo } from "./engine-info.ts";
 import { AnswerReader } from "./answer-reader.ts";
 import { buildCompletionCall, toRequestJson } from "./build-request.ts";
@@ -29,6 +30,7 @@ import { canReasonUnasked } from "./reasoning-of-template.ts";
 import { RequestLoop } from "./request-loop.ts";
 import { SharedRoom } from "./shared-room.ts";
 import { checkSpecialTokens, checkSpecialTokensOf } from "./special-token-limit.ts";
+import { Slots } from "./slots.ts";
 import { StepControl } from "./step-control.ts";
 import { Tokenizer } from "./tokenizer.ts";
 import type { WorkerActions } from "./wllama-api.ts";
@@ -43,6 +45,7 @@ export class EngineCore {
   readonly #session: WllamaSession;
   readonly #loop: RequestLoop;
   readonly #tokenizer: Tokenizer;
+  readonly #slots: Slots;
   readonly #mediaMarker: string;
   readonly #decodeWebp: EnginePlatform["decodeWebp"];
   readonly #reasonsUnasked: boolean;
@@ -64,13 +67,15 @@ export class EngineCore {
       purpose,
       sharedContext,
       chatTemplate,
+      slots,
       guessTokens = 0,
-    }: Pick<EngineSettings, "purpose" | "sharedContext" | "chatTemplate" | "guessTokens">,
+    }: Pick<EngineSettings, "purpose" | "sharedContext" | "chatTemplate" | "slots" | "guessTokens">,
     steps: StepControl | undefined,
   ) {
     this.#session = session;
     this.#loop = new RequestLoop(session, steps);
     this.#tokenizer = new Tokenizer(session, this.#loop);
+    this.#slots = new Slots(session, this.#loop, { count: slots, vocabSize: info.vocabSize });
     this.#mediaMarker = session.info.media_marker ?? "";
     this.#decodeWebp = decodeWebp;
     this.#reasonsUnasked = canReasonUnasked(
@@ -206,6 +211,11 @@ export class EngineCore {
   /** The bytes of tokens, even while all slots are taken. */
   pieces(tokens: TokenIds, signal: AbortSignal): Promise<TokenPieces> {
     return this.#tokenizer.pieces(tokens, signal);
+  }
+
+  /** What the slots hold, to be saved and restored, even while all slots are taken. */
+  slots(request: SlotRequest, signal: AbortSignal): Promise<SlotResult> {
+    return this.#slots.handle(request, signal);
   }
 
   /** Bytes of WebAssembly memory; 0 where threads cannot share it. */

@@ -1,4 +1,6 @@
 import { contextTokens, type EngineSpec } from "../protocol/engine-spec.ts";
+import { withoutUndefined } from "../../json/without-undefined.ts";
+import { isQuantizedCache } from "../protocol/kv-cache.ts";
 import { MOST_GUESSED } from "../protocol/sampling-fields.ts";
 import type { LoadParameters } from "./wllama-api.ts";
 
@@ -34,9 +36,9 @@ export function buildLoadParameters(
     n_batch: batchSize,
     n_ubatch: batchSize,
     kv_unified: settings.sharedContext, // otherwise llama.cpp divides the context among the slots
-    flash_attn: settings.flashAttention === "auto" ? !isCpu : settings.flashAttention === "true",
+    flash_attn: usesFlashAttention(settings, isCpu),
     embeddings: true,
-    pooling_type: POOLING[settings.purpose],
+    pooling_type: settings.pooling ?? POOLING[settings.purpose],
     jinja: true,
     reasoning_format: "deepseek",
     prefill_assistant: false,
@@ -49,13 +51,31 @@ export function buildLoadParameters(
       spec_draft_p_min: DRAFT_CERTAINTY,
     }),
     cache_idle_slots: (settings.promptCacheBytes ?? 0) > 0,
-    ...(settings.cacheTypeK && { cache_type_k: settings.cacheTypeK }),
-    ...(settings.cacheTypeV && { cache_type_v: settings.cacheTypeV }),
+    ...withoutUndefined({
+      n_keep: settings.numKeep,
+      n_cache_reuse: settings.cacheReuse,
+      cache_type_k: settings.cacheTypeK,
+      cache_type_v: settings.cacheTypeV,
+      rope_scaling_type:
+        settings.ropeScaling && `LLAMA_ROPE_SCALING_TYPE_${settings.ropeScaling.toUpperCase()}`,
+      rope_freq_base: settings.ropeFreqBase,
+      rope_freq_scale: settings.ropeFreqScale,
+      yarn_orig_ctx: settings.yarnOrigCtx,
+      yarn_ext_factor: settings.yarnExtFactor,
+      yarn_attn_factor: settings.yarnAttnFactor,
+      yarn_beta_fast: settings.yarnBetaFast,
+      yarn_beta_slow: settings.yarnBetaSlow,
+    }),
     ...(settings.chatTemplate !== undefined && { chat_template: settings.chatTemplate }),
     ...(adapterScales.length > 0 && {
       lora_adapters: adapterScales.map((scale, index) => ({ path: `models/${adapterName(index)}`, scale })),
     }),
   };
+}
+
+/** On a CPU it is slower, but llama.cpp cannot read quantized values without it. */
+function usesFlashAttention({ flashAttention, cacheTypeV }: EngineSettings, isCpu: boolean): boolean {
+  return flashAttention === "auto" ? !isCpu || isQuantizedCache(cacheTypeV) : flashAttention === "true";
 }
 
 /**

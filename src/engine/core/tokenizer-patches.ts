@@ -25,7 +25,9 @@ export const TOKENIZER_PATCHES: readonly TextPatch[] = [
   {
     purpose: "keep the WASM's exports",
     find: "assignWasmExports(wasmExports);",
-    replace: 'assignWasmExports(wasmExports);Module["wasmExports"]=wasmExports;',
+    // The script wraps them; of plain ones, functions can be made that may suspend.
+    replace:
+      'assignWasmExports(wasmExports);Module["wasmExports"]=wasmExports;Module["plainExports"]=instance.exports;',
   },
   {
     purpose: "answer calls of the tokenizer",

@@ -9,7 +9,7 @@ import {
 import { checkSpecialTokens } from "./special-token-limit.ts";
 import type { RequestLoop } from "./request-loop.ts";
 import { PIECES_VERB, TOKENIZE_VERB } from "./tokenizer-patches.ts";
-import { EngineCallError, NoTokenizerError, type WllamaSession } from "./wllama-session.ts";
+import { EngineCallError, StockEngineError, type WllamaSession } from "./wllama-session.ts";
 
 /** llama.cpp's tokenizer with the loaded model's vocabulary. It does not take a slot. */
 export class Tokenizer {
@@ -46,7 +46,7 @@ export class Tokenizer {
         return call();
       });
     } catch (error) {
-      if (error instanceof NoTokenizerError) throw unsupported(error);
+      if (error instanceof StockEngineError) throw unsupported(error);
       throw error instanceof EngineCallError ? failed(error) : error;
     }
   }

@@ -17,13 +17,16 @@ export interface LoadParameters {
   /** true: if the model and backend allow it. */
   readonly flash_attn: boolean;
   readonly embeddings: boolean;
-  readonly pooling_type: "unspecified" | "mean" | "rank";
+  readonly pooling_type: "unspecified" | "mean" | "cls" | "last" | "rank";
   readonly jinja: boolean;
   /** Continue a final assistant message of every chat, whatever its request says. */
   readonly prefill_assistant: boolean;
   readonly reasoning_format: "deepseek";
   readonly ctx_shift: boolean;
   readonly cache_idle_slots: boolean;
+  readonly n_keep?: number;
+  /** 0: off. */
+  readonly n_cache_reuse?: number;
   /** Most tokens of a guess; 0: the engine makes none, whatever a request says. */
   readonly spec_draft_n_max: number;
   readonly spec_draft_model?: string;
@@ -32,6 +35,14 @@ export interface LoadParameters {
   readonly spec_draft_p_min?: number;
   readonly cache_type_k?: string;
   readonly cache_type_v?: string;
+  readonly rope_scaling_type?: string;
+  readonly rope_freq_base?: number;
+  readonly rope_freq_scale?: number;
+  readonly yarn_orig_ctx?: number;
+  readonly yarn_ext_factor?: number;
+  readonly yarn_attn_factor?: number;
+  readonly yarn_beta_fast?: number;
+  readonly yarn_beta_slow?: number;
   readonly chat_template?: string;
   readonly lora_adapters?: readonly { readonly path: string; readonly scale: number }[];
 }

@@ -12,6 +12,7 @@ import {
   type WllamaInstance,
   type WorkerActions,
 } from "./wllama-api.ts";
+import { NO_SLOTS } from "./slot-patches.ts";
 import { promptCachePatch } from "./prompt-cache-patch.ts";
 import { NO_TOKENIZER } from "./tokenizer-patches.ts";
 import { AUDIO_PATCHES, HELD } from "./worker-patches.ts";
@@ -41,9 +42,9 @@ export class EngineCallError extends Error {
   override readonly name: string = "EngineCallError";
 }
 
-/** The engine runs the stock WASM, which does not export its tokenizer. */
-export class NoTokenizerError extends EngineCallError {
-  override readonly name = "NoTokenizerError";
+/** The engine runs the stock WASM, which does not export what was called: its tokenizer, or what saves slots. */
+export class StockEngineError extends EngineCallError {
+  override readonly name = "StockEngineError";
 }
 
 /** llama.cpp could not load the model. */
@@ -216,7 +217,7 @@ export class WllamaSession {
   #classify(error: unknown): EngineCallError | EngineFatalError {
     const { name, message } = failureSchema.parse(error);
     if (name === "CppException") return new EngineCallError(message);
-    if (name === NO_TOKENIZER) return new NoTokenizerError(message);
+    if (name === NO_TOKENIZER || name === NO_SLOTS) return new StockEngineError(message);
     const reason = [this.#log.reason, message].filter(Boolean).join("\n");
     this.#lost ??= new EngineFatalError(reason, { cause: error });
     return this.#lost;

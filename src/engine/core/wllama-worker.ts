@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { toError } from "../../errors/to-error.ts";
 import type { BlobLike, EnginePlatform, EngineWorker } from "./platform.ts";
+import { SLOT_PATCHES } from "./slot-patches.ts";
 import { TOKENIZER_PATCHES } from "./tokenizer-patches.ts";
 import { applyPatches, MEMORY_VERB, type TextPatch, WORKER_PATCHES } from "./worker-patches.ts";
 
@@ -44,7 +45,7 @@ export function createWorkerClass(
 
     constructor(url: string | URL) {
       this.#worker = platform.startWorker(String(url), (script) =>
-        applyPatches(script, [...WORKER_PATCHES, ...TOKENIZER_PATCHES, ...patches]),
+        applyPatches(script, [...WORKER_PATCHES, ...TOKENIZER_PATCHES, ...SLOT_PATCHES, ...patches]),
       );
       this.#worker.onMessage = (data) => {
         if (isMessage(data)) this.#receive(data);

@@ -1,4 +1,5 @@
 import { contextTokens, type EngineSpec } from "../protocol/engine-spec.ts";
+import { kvBytesPerToken, type KvCacheTypes } from "../protocol/kv-cache.ts";
 import { VECTORS_IN_A_STEP } from "../estimate-memory.ts";
 import type { GpuAdapter } from "./gpu-report.ts";
 
@@ -20,6 +21,9 @@ export interface GpuModel {
     readonly output: number;
   };
 }
+
+/** What the size of a KV cache depends on. */
+type ContextSpec = KvCacheTypes & Pick<EngineSpec, "contextSize" | "slots" | "sharedContext">;
 
 /** Bytes of the parts of a model on a GPU. */
 interface GpuNeeds {
@@ -49,13 +53,10 @@ export function usableMemory(adapter: Pick<GpuAdapter, "memory">, configured: nu
 }
 
 /** GPU memory of a model with this context and step size. */
-export function gpuNeeds(
-  model: GpuModel,
-  spec: Pick<EngineSpec, "contextSize" | "slots" | "sharedContext">,
-  batchSize: number,
-): GpuNeeds {
-  const { blockCount, kvBytesPerToken, vocabSize, embeddingLength } = model;
-  const inBlocks = model.weightBytes.blocks + kvBytesPerToken * contextTokens(spec);
+export function gpuNeeds(model: GpuModel, spec: ContextSpec, batchSize: number): GpuNeeds {
+  const { blockCount, vocabSize, embeddingLength } = model;
+  const cache = kvBytesPerToken(model.kvBytesPerToken, spec) * contextTokens(spec);
+  const inBlocks = model.weightBytes.blocks + cache;
   return {
     block: Math.ceil(inBlocks / Math.max(1, blockCount)),
     output: outputBytes(model),
@@ -78,7 +79,7 @@ export function outputBytes({ weightBytes }: Pick<GpuModel, "weightBytes">): num
 /** GPU memory of a model as it has been placed. */
 export function bytesOnGpu(
   model: GpuModel,
-  spec: Pick<EngineSpec, "gpuLayers" | "gpu" | "contextSize" | "slots" | "sharedContext">,
+  spec: ContextSpec & Pick<EngineSpec, "gpuLayers" | "gpu">,
   extraBytes: number,
 ): number {
   if (!spec.gpu || spec.gpuLayers === 0) return 0;

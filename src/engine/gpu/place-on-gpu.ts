@@ -1,5 +1,6 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import { contextTokens, type EngineSpec } from "../protocol/engine-spec.ts";
+import { kvBytesPerToken } from "../protocol/kv-cache.ts";
 import { title } from "./choose-adapter.ts";
 import { gpuBatchSize } from "./gpu-batch-size.ts";
 import { type GpuModel, gpuNeeds, layersThatFit, outputBytes, usableMemory } from "./gpu-memory.ts";
@@ -122,7 +123,7 @@ function tooSlow(adapter: GpuAdapter): string {
  */
 function tooLargeToBind(
   { limits, ...adapter }: GpuAdapter,
-  { weightBytes, kvBytesPerToken, blockCount }: GpuModel,
+  { weightBytes, kvBytesPerToken: atHalf, blockCount }: GpuModel,
   spec: EngineSpec,
 ): string | undefined {
   const most = limits.maxStorageBufferBindingSize;
@@ -132,7 +133,10 @@ function tooLargeToBind(
     return `${limit}, but each layer has a tensor of ${mib(weightBytes.largestInBlocks)} MiB; use a smaller quantization.`;
   }
   // Keys and values are separate tensors.
-  const cache = ((kvBytesPerToken / Math.max(1, blockCount)) * contextTokens(spec)) / 2;
+  const bytes = [spec.cacheTypeK, spec.cacheTypeV].map(
+    (type) => kvBytesPerToken(atHalf, { cacheTypeK: type, cacheTypeV: type }) / 2,
+  );
+  const cache = (Math.max(...bytes) / Math.max(1, blockCount)) * contextTokens(spec);
   return cache > most
     ? `${limit}, but the KV cache of each layer has ${mib(cache)} MiB; use a smaller context.`
     : undefined;

@@ -3,7 +3,10 @@ import { EngineFatalError } from "../core/wllama-session.ts";
 import { type DaemonMessage, toReportedError } from "../protocol/messages.ts";
 import type { Outbox } from "./outbox.ts";
 
-type CallMessage = Extract<DaemonMessage, { type: "generate" | "embed" | "rerank" | "tokenize" | "pieces" }>;
+type CallMessage = Extract<
+  DaemonMessage,
+  { type: "generate" | "embed" | "rerank" | "tokenize" | "pieces" | "slots" }
+>;
 
 /** Runs the daemon's calls on the engine and answers each of them exactly once. */
 export class CallRunner {
@@ -65,6 +68,10 @@ export class CallRunner {
       case "pieces": {
         const pieces = await this.#engine.pieces(message.tokens, signal);
         return this.#outbox.push({ type: "pieces", call, pieces });
+      }
+      case "slots": {
+        const result = await this.#engine.slots(message.request, signal);
+        return this.#outbox.push({ type: "slots", call, result });
       }
     }
   }

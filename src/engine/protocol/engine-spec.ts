@@ -1,16 +1,16 @@
 import { z } from "zod";
+import { loadSettingsSchema } from "../../config/load-settings.ts";
 import { gpuDeviceSchema } from "../gpu/gpu-report.ts";
 import { MOST_GUESSED } from "./sampling-fields.ts";
 
 const loraAdapterSchema = z.object({ path: z.string(), scale: z.number() });
-
-const kvCacheTypeSchema = z.enum(["f32", "f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]);
 
 /**
  * What one engine process loads. The daemon has resolved and checked every path (no symlink leaves the model's own
  * files); the engine may read these files and nothing else.
  */
 export const engineSpecSchema = z.object({
+  ...loadSettingsSchema.shape,
   /** The model's GGUF file, or all its shards in order. Absolute paths without symlinks. */
   modelFiles: z.array(z.string()).min(1),
   /** Multimodal projector. */
@@ -49,11 +49,9 @@ export const engineSpecSchema = z.object({
   /** Prompt tokens per step. Cancellation and the other slots wait for a whole step. */
   batchSize: z.int().min(1).max(8192),
   flashAttention: z.enum(["auto", "true", "false"]),
-  cacheTypeK: kvCacheTypeSchema.optional(),
-  cacheTypeV: kvCacheTypeSchema.optional(),
   /** A Jinja template that replaces the one in the GGUF. */
   chatTemplate: z.string().optional(),
-  /** Drop the oldest tokens instead of stopping when the context is full. */
+  /** Drop the oldest tokens instead of stopping when the context is full; only without a shared context. */
   contextShift: z.boolean(),
   /** Most tokens to guess at once for a request that does not say; absent: none. */
   guessTokens: z.int().min(0).max(MOST_GUESSED).optional(),

@@ -118,6 +118,9 @@ export type Sampling = z.infer<typeof samplingSchema>;
 /** Most alternatives per position that a request may ask for. */
 export const MAX_TOP_LOGPROBS = 20;
 
+/** More tokens than any context has. */
+const MOST_REASONING_TOKENS = 16 * 1024 * 1024;
+
 export const generationRequestSchema = z.object({
   input: generationInputSchema,
   /** Most tokens to generate; absent: until the context is full. */
@@ -127,6 +130,15 @@ export const generationRequestSchema = z.object({
   format: outputFormatSchema,
   /** Alternatives to report per position; 0: only the chosen token; absent: no log probabilities. */
   logprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).optional(),
+  /** How long a chat may reason before it has to answer. Absent: as long as it likes. */
+  reasoning: z
+    .object({
+      /** Tokens. */
+      budget: z.int().min(0).max(MOST_REASONING_TOKENS),
+      /** Around it, where the template does not say so. */
+      tags: z.object({ start: z.string(), end: z.string().min(1) }).optional(),
+    })
+    .optional(),
   /** Reuse the part of the prompt that is in the KV cache. */
   cachePrompt: z.boolean(),
 });

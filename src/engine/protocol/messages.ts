@@ -9,6 +9,7 @@ import {
   tokenPiecesSchema,
 } from "./calls.ts";
 import { engineInfoSchema, engineSpecSchema } from "./engine-spec.ts";
+import { slotRequestSchema, slotResultSchema } from "./slots.ts";
 import { generationEventSchema, generationRequestSchema } from "./generation.ts";
 
 /**
@@ -28,6 +29,8 @@ export const daemonMessageSchema = z.discriminatedUnion("type", [
   /** Like `pieces`, this does not take a slot. */
   z.object({ type: z.literal("tokenize"), call, text: z.string(), options: tokenizeOptionsSchema }),
   z.object({ type: z.literal("pieces"), call, tokens: tokenIdsSchema }),
+  /** Does not take a slot either. */
+  z.object({ type: z.literal("slots"), call, request: slotRequestSchema }),
   /** Answered by `cancelled`, or by the call's result when that was already on its way. */
   z.object({ type: z.literal("cancel"), call }),
   z.object({ type: z.literal("memory"), call }),
@@ -79,6 +82,7 @@ export const engineMessageSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("reranked"), call, result: rerankResultSchema }),
   z.object({ type: z.literal("tokenized"), call, tokens: tokenIdsSchema }),
   z.object({ type: z.literal("pieces"), call, pieces: tokenPiecesSchema }),
+  z.object({ type: z.literal("slots"), call, result: slotResultSchema }),
   z.object({ type: z.literal("call-failed"), call, error: reportedErrorSchema }),
   z.object({ type: z.literal("cancelled"), call }),
   z.object({ type: z.literal("memory"), call, bytes: z.int().min(0) }),

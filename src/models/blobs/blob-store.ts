@@ -14,8 +14,12 @@ const MAX_BLOB_BYTES = 1024 ** 4;
 const ABANDONED_MS = 24 * 60 * 60 * 1000;
 
 const PARTIAL = ".partial";
+const NAMES = /\bsha256-[0-9a-f]{64}\.gguf\b/g;
 
-/** Files that clients have uploaded, named by their SHA-256: models and adapters for models that are created from them. */
+/**
+ * Files that clients have uploaded or that were quantized here, named by their SHA-256: models and adapters for models that
+ * are created from them.
+ */
 export class BlobStore implements Blobs {
   readonly folder: string;
   readonly #isUsed: (name: string) => boolean;
@@ -36,20 +40,43 @@ export class BlobStore implements Blobs {
   }
 
   async write(digest: string, pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
-    const target = this.#fileOf(digest);
+    await this.#save(pieces, hexOf(digest));
+  }
+
+  /** Saves a file that was made here, and returns its path. */
+  async add(pieces: AsyncIterable<Uint8Array>): Promise<string> {
+    return await this.#save(pieces, undefined);
+  }
+
+  /** Removes a file at once, unless a model needs it. */
+  async discard(file: string): Promise<void> {
+    if (!this.#isUsed(path.basename(file))) await removeFile(file);
+  }
+
+  /** Removes the files that a deleted model's Modelfile names, apart from those that other models need. */
+  async discardOf(modelfile: string): Promise<void> {
+    for (const [name] of modelfile.matchAll(NAMES)) await this.discard(path.join(this.folder, name));
+  }
+
+  async #save(
+    pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+    expected: string | undefined,
+  ): Promise<string> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     await this.#removeAbandoned();
     const partial = path.join(this.folder, `${randomUUID()}${PARTIAL}`);
     try {
       const actual = await writeHashed(partial, pieces);
-      if (actual !== hexOf(digest)) {
+      if (expected !== undefined && actual !== expected) {
         throw new ServiceError(
           "invalid_parameter",
           `The digest does not match: the uploaded file has sha256:${actual}.`,
           { param: "digest" },
         );
       }
+      const target = this.#fileOf(`sha256:${actual}`);
       await rename(partial, target);
+      return target;
     } catch (error) {
       await removeFile(partial);
       throw error;

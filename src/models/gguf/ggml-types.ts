@@ -43,6 +43,12 @@ export const GGML_TYPES: ReadonlyMap<number, GgmlType> = new Map([
   [39, type("MXFP4", 32, 17)],
 ]);
 
+/** The number of a tensor type that is in {@link GGML_TYPES}. */
+export function ggmlTypeNumber(name: string): number {
+  for (const [number, known] of GGML_TYPES) if (known.name === name) return number;
+  throw new TypeError(`no tensor type is called ${name}`);
+}
+
 /** Names of `general.file_type`; from enum llama_ftype of llama.h, in the words of the field. */
 export const FILE_TYPE_NAMES: ReadonlyMap<number, string> = new Map([
   [0, "F32"],

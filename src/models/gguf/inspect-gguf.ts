@@ -4,17 +4,19 @@ import { throwExhaustion } from "../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { GgufSummary } from "../model.ts";
 import { type ByteSource, InvalidGguf } from "./byte-reader.ts";
-import { type GgufHeader, readHeader } from "./read-header.ts";
+import { type GgufHeader, type HeaderListener, readHeader } from "./read-header.ts";
 import { summarizeHeaders } from "./summarize-headers.ts";
 
 /** Reads what a model's files say of it; given all its shards in order. */
 export type InspectGguf = (files: readonly string[]) => Promise<GgufSummary>;
 
+type ReadHeader = (file: string) => Promise<GgufHeader>;
+
 /**
  * Makes an inspector that remembers its answers for as long as the size and the time of the files stay the same.
  * The inspector throws `invalid_model_file` or `model_file_not_found`.
  */
-export function createGgufInspector(read = readGgufHeader): InspectGguf {
+export function createGgufInspector(read: ReadHeader = readGgufHeader): InspectGguf {
   const known = new Map<string, { readonly state: string; readonly summary: Promise<GgufSummary> }>();
   return async (files) => {
     const key = files.join("\0");
@@ -42,10 +44,7 @@ async function fileState(files: readonly string[]): Promise<string> {
   return (await Promise.all(states)).join();
 }
 
-async function inspect(
-  files: readonly string[],
-  read: (file: string) => Promise<GgufHeader>,
-): Promise<GgufSummary> {
+async function inspect(files: readonly string[], read: ReadHeader): Promise<GgufSummary> {
   const headers: GgufHeader[] = [];
   for (const file of files) headers.push(await read(file));
   const [first, ...others] = headers;
@@ -58,10 +57,10 @@ async function inspect(
 }
 
 /** Reads the header of one GGUF file. Throws `invalid_model_file`, or `model_file_not_found`. */
-export async function readGgufHeader(path: string): Promise<GgufHeader> {
+export async function readGgufHeader(path: string, listener?: HeaderListener): Promise<GgufHeader> {
   const file = await openRegularFile(path);
   try {
-    return await readHeader(sourceOf(file), (await file.stat()).size);
+    return await readHeader(sourceOf(file), (await file.stat()).size, listener);
   } catch (error) {
     throwExhaustion(error);
     throw unusable(path, error);
@@ -76,7 +75,8 @@ function sourceOf(file: FileHandle): ByteSource {
   };
 }
 
-function unusable(file: string | undefined, cause: unknown): ServiceError {
+/** The error of a file that is not a usable model. */
+export function unusable(file: string | undefined, cause: unknown): ServiceError {
   const why = cause instanceof InvalidGguf ? cause.message : "it cannot be read";
   return new ServiceError("invalid_model_file", `The model file ${file} cannot be used: ${why}.`, { cause });
 }

@@ -1,6 +1,6 @@
 import { ByteReader, type ByteSource, decodeText, InvalidGguf } from "./byte-reader.ts";
-import { readMetadata, type Metadata } from "./read-metadata.ts";
-import { readTensors, type TensorSums } from "./read-tensors.ts";
+import { readMetadata, type Metadata, type OnEntry } from "./read-metadata.ts";
+import { type OnTensor, readTensors, type TensorSums } from "./read-tensors.ts";
 
 const MAGIC = "GGUF";
 /** llama.cpp reads versions 2 and 3, little-endian. */
@@ -16,13 +16,23 @@ export interface GgufHeader {
   readonly fileSize: number;
 }
 
+/** What a header does not keep, for those who need it. */
+export interface HeaderListener {
+  readonly onEntry?: OnEntry;
+  readonly onTensor?: OnTensor;
+}
+
 /**
  * Reads the header of one GGUF file, and checks that the file is long enough for the tensors it promises. Format:
  * docs/gguf.md of ggml. Time and memory are bounded by constants, whatever the file's numbers claim.
  * @param fileSize bytes of the file
  * @throws InvalidGguf
  */
-export async function readHeader(file: ByteSource, fileSize: number): Promise<GgufHeader> {
+export async function readHeader(
+  file: ByteSource,
+  fileSize: number,
+  { onEntry, onTensor }: HeaderListener = {},
+): Promise<GgufHeader> {
   const reader = new ByteReader(file, Math.min(fileSize, MAX_HEADER_SIZE));
   await reader.need(FIXED_PART);
   if (decodeText(reader.bytes(4)) !== MAGIC) throw new InvalidGguf("it does not begin with GGUF");
@@ -30,7 +40,7 @@ export async function readHeader(file: ByteSource, fileSize: number): Promise<Gg
   if (!VERSIONS.has(version)) throw new InvalidGguf(`its version ${version} is not supported`);
   const tensorCount = reader.u64();
   const keyCount = reader.u64();
-  const metadata = await readMetadata(reader, keyCount);
-  const tensors = await readTensors(reader, tensorCount, metadata, fileSize);
+  const metadata = await readMetadata(reader, keyCount, onEntry);
+  const tensors = await readTensors(reader, tensorCount, metadata, fileSize, onTensor);
   return { metadata, tensors, fileSize };
 }

@@ -51,17 +51,22 @@ const VALUE_SIZES: ReadonlyMap<number, number> = new Map([
   [12, 8],
 ]);
 
+/** Is told where a key and its value lie in the file. */
+export type OnEntry = (key: string, start: number, end: number) => void;
+
 /** Reads the key-value part of a header. Vocabularies and the like are counted, not kept. */
-export async function readMetadata(reader: ByteReader, count: number): Promise<Metadata> {
+export async function readMetadata(reader: ByteReader, count: number, onEntry?: OnEntry): Promise<Metadata> {
   if (count > MAX_KEYS || count * MIN_KEY_BYTES > reader.remaining) {
     throw new InvalidGguf(`it is damaged: it claims to have ${claimed(count)} keys`);
   }
   const metadata = new Map<string, MetadataValue>();
   for (let index = 0; index < count; index++) {
+    const start = reader.position;
     const key = await readName(reader, MAX_KEY_LENGTH);
     if (metadata.has(key)) throw new InvalidGguf(`it has the key ${quoted(key)} twice`);
     await reader.need(4);
     metadata.set(key, await readValue(reader, reader.u32(), key));
+    onEntry?.(key, start, reader.position);
   }
   return metadata;
 }

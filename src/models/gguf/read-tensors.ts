@@ -12,7 +12,12 @@ export interface TensorSums {
   /** Whether it has a reranker's output head. */
   readonly hasRankHead: boolean;
   readonly weightBytes: WeightBytes;
+  /** Where the data of the tensors begins in the file. */
+  readonly dataStart: number;
 }
+
+/** Is told of each tensor of a file. */
+export type OnTensor = (tensor: Tensor) => void;
 
 /** Bytes of weights by where they are used. */
 interface WeightBytes {
@@ -49,6 +54,7 @@ export async function readTensors(
   count: number,
   metadata: Metadata,
   fileSize: number,
+  onTensor?: OnTensor,
 ): Promise<TensorSums> {
   if (count > MAX_TENSORS || count * MIN_TENSOR_BYTES > reader.remaining) {
     throw new InvalidGguf(`it is damaged: it claims to have ${claimed(count)} tensors`);
@@ -63,7 +69,9 @@ export async function readTensors(
   let next: number | undefined = 0;
   const bytes = { blocks: 0, largestInBlocks: 0, embedding: 0, output: 0 };
   for (let index = 0; index < count; index++) {
-    const { name, type, known, weights, offset, length } = await readTensor(reader);
+    const tensor = await readTensor(reader);
+    onTensor?.(tensor);
+    const { name, type, known, weights, offset, length } = tensor;
     if (names.has(name)) throw new InvalidGguf(`it has the tensor ${quoted(name)} twice`);
     names.add(name);
     if (next !== undefined && offset !== next) {
@@ -86,22 +94,26 @@ export async function readTensors(
       `it is truncated: it should have ${dataStart + dataLength} bytes and has ${fileSize}`,
     );
   }
-  return { count, parameters, mainType: mainType(weightsByType), hasRankHead, weightBytes: bytes };
+  return { count, parameters, mainType: mainType(weightsByType), hasRankHead, weightBytes: bytes, dataStart };
 }
 
-function readAlignment(metadata: Metadata): number {
+/** @throws InvalidGguf */
+export function readAlignment(metadata: Metadata): number {
   const alignment = metadata.get("general.alignment") ?? DEFAULT_ALIGNMENT;
   if (typeof alignment === "number" && alignment > 0 && Number.isInteger(Math.log2(alignment)))
     return alignment;
   throw new InvalidGguf("its alignment is not a power of two");
 }
 
-interface Tensor {
+export interface Tensor {
   readonly name: string;
+  /** The row's length first. */
+  readonly shape: readonly number[];
   readonly type: number;
   /** Undefined: an unknown type. */
   readonly known: GgmlType | undefined;
   readonly weights: number;
+  /** Where its data begins, from the beginning of the data. */
   readonly offset: number;
   /** Bytes of its data. */
   readonly length: number;
@@ -109,7 +121,8 @@ interface Tensor {
 
 async function readTensor(reader: ByteReader): Promise<Tensor> {
   const name = await readName(reader, MAX_NAME_LENGTH);
-  const [row = 1, ...rest] = await readShape(reader, name);
+  const shape = await readShape(reader, name);
+  const [row = 1, ...rest] = shape;
   await reader.need(12);
   const type = reader.u32();
   const offset = reader.u64();
@@ -124,7 +137,7 @@ async function readTensor(reader: ByteReader): Promise<Tensor> {
   if (!Number.isSafeInteger(offset + length)) {
     throw new InvalidGguf(`it is damaged: its tensor ${quoted(name)} claims impossibly many weights`);
   }
-  return { name, type, known, weights, offset, length };
+  return { name, shape, type, known, weights, offset, length };
 }
 
 async function readShape(reader: ByteReader, name: string): Promise<number[]> {

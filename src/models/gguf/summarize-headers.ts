@@ -66,6 +66,7 @@ export function summarizeHeaders(headers: readonly [GgufHeader, ...GgufHeader[]]
     contextLength: count("context_length"),
     embeddingLength: count("embedding_length"),
     headCount: largestHeadCount(first.metadata, architecture),
+    headWidths: headWidths(first.metadata, architecture),
     blockCount: count("block_count"),
     quantization: quantization(headers),
     fileSize: headers.reduce((sum, header) => sum + header.fileSize, 0),
@@ -137,22 +138,34 @@ function auxiliaryKind(header: GgufHeader, architecture: string): GgufSummary["a
   return kind === "mmproj" || architecture === "clip" ? "projector" : undefined;
 }
 
+/** Numbers in a key and in a value of one head, where the header says how many heads there are. */
+function headWidths(metadata: Metadata, architecture: string): GgufSummary["headWidths"] {
+  const layers = numberIn(metadata, `${architecture}.block_count`) ?? 0;
+  const heads = perLayer(metadata, `${architecture}.attention.head_count`, layers);
+  if (!heads) return undefined;
+  const width = (numberIn(metadata, `${architecture}.embedding_length`) ?? 0) / Math.max(...heads, 1);
+  return {
+    key: numberIn(metadata, `${architecture}.attention.key_length`) ?? width,
+    value: numberIn(metadata, `${architecture}.attention.value_length`) ?? width,
+  };
+}
+
+function numberIn(metadata: Metadata, key: string): number | undefined {
+  const value = metadata.get(key);
+  return typeof value === "number" ? value : undefined;
+}
+
 /**
  * Bytes of KV cache per token of context at f16, for all layers. Layers with a sliding window are counted like the
  * others, so this is an upper bound. Architectures without attention have none.
  */
 export function kvBytesPerToken(metadata: Metadata, architecture: string): number {
-  const number = (key: string): number | undefined => {
-    const value = metadata.get(`${architecture}.${key}`);
-    return typeof value === "number" ? value : undefined;
-  };
-  const layers = number("block_count") ?? 0;
+  const layers = numberIn(metadata, `${architecture}.block_count`) ?? 0;
   const heads = perLayer(metadata, `${architecture}.attention.head_count`, layers);
   const kvHeads = perLayer(metadata, `${architecture}.attention.head_count_kv`, layers) ?? heads;
-  if (!heads || !kvHeads) return 0;
-  const headSize = (number("embedding_length") ?? 0) / Math.max(...heads, 1);
-  const elements =
-    (number("attention.key_length") ?? headSize) + (number("attention.value_length") ?? headSize);
+  const widths = headWidths(metadata, architecture);
+  if (!widths || !kvHeads) return 0;
+  const elements = widths.key + widths.value;
   const total = kvHeads.reduce((sum, count) => sum + count, 0) * elements * BYTES_PER_ELEMENT;
   return Number.isFinite(total) && total > 0 ? Math.ceil(total) : 0;
 }

@@ -1,3 +1,4 @@
+import type { LoadSettings } from "../../config/load-settings.ts";
 import type { ContextSource, GgufSummary } from "../model.ts";
 
 /** The minimum of an engine, as in its schema. */
@@ -26,6 +27,14 @@ export interface ContextWishes {
   readonly configured: number;
   /** Of the caller, for a model of which nobody has said anything; undefined: automatic. */
   readonly fallback: number | undefined;
+}
+
+/** Tokens of context that a model was trained for, or those that RoPE is told to stretch them to; 0: unknown. */
+export function reachableContext(
+  { contextLength }: Pick<GgufSummary, "contextLength">,
+  { ropeFreqScale = 1 }: Pick<LoadSettings, "ropeFreqScale">,
+): number {
+  return Math.floor(contextLength / ropeFreqScale);
 }
 
 /**

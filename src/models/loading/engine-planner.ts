@@ -4,6 +4,8 @@ import {
   chooseSlots,
   chooseThreads,
 } from "../../engine/choose-engine-settings.ts";
+import { type LoadSettings, mergeLoadSettings, readLoadSettings } from "../../config/load-settings.ts";
+import { kvBytesPerToken } from "../../engine/protocol/kv-cache.ts";
 import { bytesPerStepToken } from "../../engine/estimate-memory.ts";
 import type { Processors } from "../../engine/machine-processors.ts";
 import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
@@ -11,7 +13,8 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { GgufSummary } from "../model.ts";
 import type { EstimateMemory, ModelsOptions, PlaceLayers } from "../models-options.ts";
 import type { ModelRecord } from "../registry/model-record.ts";
-import { type ContextChoice, contextChoices, isAffordable } from "./context-choice.ts";
+import { checkLoadSettings } from "./check-load-settings.ts";
+import { type ContextChoice, contextChoices, isAffordable, reachableContext } from "./context-choice.ts";
 import { choosePromptCache } from "./prompt-cache-choice.ts";
 
 export interface EnginePlannerOptions extends Pick<ModelsOptions, "config" | "estimateMemory" | "kernels"> {
@@ -40,6 +43,7 @@ type ChosenEngine = Placed & Pick<ContextChoice, "source">;
 
 /** What the caller of a load says of the context. */
 export interface CallerWishes {
+  readonly load?: LoadSettings | undefined;
   readonly contextSize?: number | undefined;
   /** Tokens of context of a model of which nothing else says how many; absent: as many as suit the memory. */
   readonly fallbackContext?: number | undefined;
@@ -65,25 +69,42 @@ export class EnginePlanner {
   likelyContext(record: Pick<ModelRecord, "gguf" | "settings">): ContextChoice {
     const { memoryBudget } = this.#options;
     const [first, ...smaller] = this.#choices(record, {});
-    const base = this.#bytesOf(record.gguf, (smaller.at(-1) ?? first).contextSize);
+    const load = this.loadSettings(record);
+    const base = this.#bytesOf(record.gguf, load, (smaller.at(-1) ?? first).contextSize);
     if (base === undefined) return smaller.at(-1) ?? first;
     const fits = ({ contextSize }: ContextChoice): boolean =>
-      isAffordable(this.#bytesOf(record.gguf, contextSize) ?? Infinity, base, memoryBudget);
+      isAffordable(this.#bytesOf(record.gguf, load, contextSize) ?? Infinity, base, memoryBudget);
     return [first, ...smaller].find(fits) ?? smaller.at(-1) ?? first;
+  }
+
+  /** What is said of how to load a model: by the caller, by itself and in the configuration. */
+  loadSettings(
+    { gguf, settings }: Pick<ModelRecord, "gguf" | "settings">,
+    wished: LoadSettings = {},
+  ): LoadSettings {
+    const { batch_size, ...named } = this.#options.config.engine;
+    // An encoder needs a whole text at once, whatever suits other models.
+    const isSplit = batch_size > 0 && gguf.purpose === "generate";
+    const configured = readLoadSettings(isSplit ? { ...named, batch_size } : named);
+    return mergeLoadSettings(wished, settings.load, configured);
   }
 
   #choices(
     { gguf, settings }: Pick<ModelRecord, "gguf" | "settings">,
-    { contextSize: asked, fallbackContext: fallback }: CallerWishes,
+    { contextSize: asked, fallbackContext: fallback, load: wished }: CallerWishes,
   ): readonly [ContextChoice, ...ContextChoice[]] {
     const configured = this.#options.config.models.context_size;
-    return contextChoices(gguf, { asked, ofModel: settings.contextSize, configured, fallback });
+    const contextLength = reachableContext(gguf, this.loadSettings({ gguf, settings }, wished));
+    return contextChoices(
+      { ...gguf, contextLength },
+      { asked, ofModel: settings.contextSize, configured, fallback },
+    );
   }
 
   /** Bytes of the machine's memory for an engine on the CPU; undefined: no engine can hold it. */
-  #bytesOf(gguf: GgufSummary, contextSize: number): number | undefined {
+  #bytesOf(gguf: GgufSummary, load: LoadSettings, contextSize: number): number | undefined {
     try {
-      return this.#options.estimateMemory(gguf, this.#wishedSpec(gguf, contextSize));
+      return this.#options.estimateMemory(gguf, this.#wishedSpec(gguf, load, contextSize));
     } catch (error) {
       if (ServiceError.from(error).code === "insufficient_memory") return undefined;
       throw error;
@@ -101,11 +122,13 @@ export class EnginePlanner {
     { free, further, place: placeLayers }: Circumstances,
   ): Promise<ChosenEngine & { readonly base?: ChosenEngine }> {
     const { estimateMemory, estimateGpuMemory } = this.#options;
+    const load = this.loadSettings({ gguf, settings }, wishes.load);
+    checkLoadSettings(load, gguf);
     const [first, ...smaller] = this.#choices({ gguf, settings }, wishes);
     const place = async (contextSize: number, limits?: CacheLimits): Promise<Placed> =>
       await this.#choosePlace(
         gguf,
-        { ...this.#wishedSpec(gguf, contextSize, limits), ...further },
+        { ...this.#wishedSpec(gguf, load, contextSize, limits), ...further },
         limits,
         placeLayers,
       );
@@ -137,7 +160,7 @@ export class EnginePlanner {
     const { spec } = chosen;
     const promptCacheBytes = choosePromptCache({
       spec,
-      kvBytesPerToken: gguf.kvBytesPerToken,
+      kvBytesPerToken: kvBytesPerToken(gguf.kvBytesPerToken, spec),
       kernels,
       configured: config.models.prompt_cache,
       freeBytes: free - estimateMemory(gguf, spec),
@@ -146,11 +169,12 @@ export class EnginePlanner {
   }
 
   /** The engine as the configuration and the model's size make it, without files and on the CPU. */
-  #wishedSpec(gguf: GgufSummary, contextSize: number, limits?: CacheLimits): EngineSpec {
+  #wishedSpec(gguf: GgufSummary, load: LoadSettings, contextSize: number, limits?: CacheLimits): EngineSpec {
     const { config, processors } = this.#options;
     const threads = config.engine.threads > 0 ? config.engine.threads : chooseThreads(processors);
-    const slots = this.#slots(gguf, threads);
+    const slots = this.#slots(gguf, load, threads);
     return {
+      ...load,
       modelFiles: [],
       adapters: [],
       purpose: gguf.purpose,
@@ -159,13 +183,12 @@ export class EnginePlanner {
       gpuLayers: 0,
       slots,
       threads,
-      batchSize: this.#batchSize(gguf, contextSize, threads, slots, limits),
-      flashAttention: config.engine.flash_attention,
-      contextShift: false,
+      batchSize: load.batchSize ?? this.#batchSize(gguf, contextSize, threads, slots, limits),
+      flashAttention: load.flashAttention ?? "auto",
+      contextShift: load.contextShift === true && gguf.purpose === "generate",
     };
   }
 
-  /** As configured, except for an encoder, which needs a whole text at once. */
   #batchSize(
     gguf: GgufSummary,
     contextSize: number,
@@ -174,9 +197,7 @@ export class EnginePlanner {
     limits: CacheLimits | undefined,
   ): number {
     const { purpose, parameters } = gguf;
-    const { config, kernels } = this.#options;
-    const { batch_size: configured } = config.engine;
-    if (configured > 0 && purpose === "generate") return configured;
+    const { kernels } = this.#options;
     return chooseBatchSize({
       purpose,
       parameters,
@@ -190,12 +211,10 @@ export class EnginePlanner {
   }
 
   /** As configured, except for kernels so slow that several slots would delay a cancel. */
-  #slots({ purpose, parameters }: GgufSummary, threads: number): number {
+  #slots({ purpose, parameters }: GgufSummary, { batchSize }: LoadSettings, threads: number): number {
     const { config, kernels } = this.#options;
     const { slots } = config.models;
-    return config.engine.batch_size > 0
-      ? slots
-      : chooseSlots({ purpose, parameters, slots, threads, kernels });
+    return batchSize !== undefined ? slots : chooseSlots({ purpose, parameters, slots, threads, kernels });
   }
 
   /** Decides where the layers go, and gives each slot its own context if that takes little memory. */
@@ -205,10 +224,17 @@ export class EnginePlanner {
     limits: CacheLimits | undefined,
     place: (spec: EngineSpec) => Promise<Placed>,
   ): Promise<Placed> {
-    const shared = await place(wished);
+    // Slots that share a context are full long before each has used all of it, and only a full one is shifted.
+    const alone = { slots: 1, sharedContext: false };
+    const shared = await place(wished.contextShift ? { ...wished, ...alone } : wished);
     const { machineMemory, memoryBudget, estimateMemory } = this.#options;
-    const { kvBytesPerToken } = gguf;
-    const question = { ...wished, kvBytesPerToken, memory: machineMemory, mostBytes: limits?.ownBytes };
+    const perToken = kvBytesPerToken(gguf.kvBytesPerToken, wished);
+    const question = {
+      ...wished,
+      kvBytesPerToken: perToken,
+      memory: machineMemory,
+      mostBytes: limits?.ownBytes,
+    };
     if (!canAffordOwnContexts(question)) return shared;
     try {
       const own = await place({ ...wished, sharedContext: false });

@@ -6,6 +6,7 @@ import { type ContextExcess, ServiceError } from "../../errors/service-error.ts"
 import { reportFailure } from "../../events/report-failure.ts";
 import type { ServiceEvent, ServiceEvents } from "../../events/service-events.ts";
 import type { Model } from "../model.ts";
+import type { KeptPrompts } from "../slots/kept-prompts.ts";
 import type { Clock } from "./clock.ts";
 import { explainExcess } from "./explain-excess.ts";
 import { Lease } from "./lease.ts";
@@ -18,11 +19,13 @@ interface EnginePoolOptions extends Pick<MemoryBudgetOptions, "budget" | "machin
   readonly startEngine: StartEngine;
   /** How a leased model is described. */
   readonly describe: (loaded: LoadedModel) => Model;
+  /** Keeps what a model's slots have while it is not loaded; absent: nothing is kept. */
+  readonly prompts?: Pick<KeptPrompts, "save" | "restore"> | undefined;
   readonly events: Pick<ServiceEvents, "emit">;
   readonly clock: Clock;
 }
 
-type UnloadReason = Extract<ServiceEvent, { type: "model-unloaded" }>["reason"];
+type UnloadReason = Extract<ServiceEvent, { type: "model-unloaded" }>["reason"] | "deleted";
 
 /**
  * The models in memory, at most one per alias. Only the pool starts and closes engines. It never awaits between a
@@ -212,6 +215,12 @@ export class EnginePool {
         makeRoom,
         ...(plan.heapLimitOf && { heapLimit: plan.heapLimitOf }),
       });
+      try {
+        await this.#options.prompts?.restore(alias, engine, signal);
+      } catch (error) {
+        await engine.close();
+        throw error;
+      }
       model.loaded(engine);
       const crash = this.#failures.crash(alias);
       this.#failures.recovered(alias);
@@ -247,11 +256,15 @@ export class EnginePool {
     const { engine } = model;
     if (!engine || model.state !== "loaded") return;
     try {
-      await model.close(engine);
+      await model.close(async () => {
+        if (reason !== "deleted" && engine.alive) await this.#options.prompts?.save(model.alias, engine);
+        await engine.close();
+      });
     } finally {
       this.#drop(model);
     }
-    this.#options.events.emit({ type: "model-unloaded", model: model.alias, reason });
+    const told = reason === "deleted" ? "request" : reason;
+    this.#options.events.emit({ type: "model-unloaded", model: model.alias, reason: told });
   }
 
   #drop(model: LoadedModel): void {

@@ -1,3 +1,4 @@
+import type { LoadSettings } from "../../config/load-settings.ts";
 import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { checkTemplateLength } from "../../engine/try-template.ts";
 import { ServiceError } from "../../errors/service-error.ts";
@@ -11,7 +12,7 @@ import {
   type Speculation,
 } from "../model.ts";
 import type { ModelsOptions } from "../models-options.ts";
-import type { ContextChoice } from "./context-choice.ts";
+import { type ContextChoice, reachableContext } from "./context-choice.ts";
 import { type CallerWishes, EnginePlanner, type EnginePlannerOptions } from "./engine-planner.ts";
 import { realModelPath, type ModelFile } from "../registry/model-file.ts";
 import type { ModelRecord } from "../registry/model-record.ts";
@@ -148,14 +149,13 @@ export class LoadPlanner {
         ...(projectorFile === undefined ? {} : { projectorFile }),
         ...(record.projector?.media.audio && { hearsAudio: true }),
         adapters: await Promise.all(adapters),
-        ...(settings.flashAttention && { flashAttention: settings.flashAttention }),
         ...(settings.template === undefined ? {} : { chatTemplate: settings.template }),
         ...(await this.#guesses(record, overrides.speculation)),
       },
       place: async (each) => await this.#options.placeLayers(gguf, each, layers, takenOnGpu),
     });
     if (warning !== undefined) logger.warn({ model: record.alias }, warning);
-    this.#warnAboutContext(record, spec.contextSize);
+    this.#warnAboutContext(record, spec);
     const { keepAliveMs, mayEvict } = overrides;
     const needsOf = (other: EngineSpec): MemoryNeeds => ({
       bytes: estimateMemory(gguf, other),
@@ -181,8 +181,15 @@ export class LoadPlanner {
     return this.#engines.likelyContext(record);
   }
 
-  #warnAboutContext({ alias, gguf }: ModelRecord, contextSize: number): void {
-    if (gguf.contextLength === 0 || contextSize <= gguf.contextLength) return;
+  /** What is said of how to load a model, by itself and in the configuration. */
+  loadSettings(record: Pick<ModelRecord, "gguf" | "settings">): LoadSettings {
+    return this.#engines.loadSettings(record);
+  }
+
+  #warnAboutContext({ alias, gguf }: ModelRecord, spec: EngineSpec): void {
+    const { contextSize } = spec;
+    const reachable = reachableContext(gguf, spec);
+    if (reachable === 0 || contextSize <= reachable) return;
     this.#options.logger.warn(
       { model: alias, contextSize, trainedContextSize: gguf.contextLength },
       "The context is larger than the model was trained for; far into it, its answers may make no sense",

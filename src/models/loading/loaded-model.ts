@@ -92,11 +92,11 @@ export class LoadedModel {
     this.#touch();
   }
 
-  /** Begins to end the engine. */
-  async close(engine: Engine): Promise<void> {
+  /** Begins to end the engine. @param end ends it */
+  async close(end: () => Promise<void>): Promise<void> {
     this.#stopExpiry();
     this.#state = "unloading";
-    const closing = engine.close();
+    const closing = end();
     this.#closed = closing.catch(() => undefined);
     await closing;
   }

@@ -11,7 +11,7 @@ const MOST_BYTES = 1024 ** 3;
 const FREE_SHARE = 1 / 8;
 
 export interface PromptCacheQuestion {
-  readonly spec: Pick<EngineSpec, "purpose" | "contextSize" | "contextShift" | "gpuLayers"> & {
+  readonly spec: Pick<EngineSpec, "purpose" | "contextSize" | "contextShift" | "cacheReuse" | "gpuLayers"> & {
     readonly adapters: readonly unknown[];
     readonly draft?: unknown;
   };
@@ -25,16 +25,17 @@ export interface PromptCacheQuestion {
 
 /** Bytes that an engine gets for prompts that no slot holds any more; undefined: none. */
 export function choosePromptCache({
-  spec: { purpose, contextSize, contextShift, gpuLayers, adapters, draft },
+  spec: { purpose, contextSize, contextShift, cacheReuse = 0, gpuLayers, adapters, draft },
   kvBytesPerToken,
   kernels,
   configured,
   freeBytes,
 }: PromptCacheQuestion): number | undefined {
   // What is left of a shifted context was computed from what has been dropped, and what an adapter computes is not for others.
-  const isOwn = contextShift || adapters.length > 0;
+  const isShifted = contextShift || cacheReuse > 0;
+  const isOwn = isShifted || adapters.length > 0;
   // A draft model has read less than the model, and what it has read would be kept with it.
-  if (purpose !== "generate" || kernels === "stock" || gpuLayers !== 0 || isOwn || draft !== undefined)
+  if (purpose !== "generate" || kernels === "stock" || isOwn || gpuLayers !== 0 || draft !== undefined)
     return undefined;
   if (configured >= 0) return configured || undefined;
   const wished = Math.min(MOST_BYTES, CONTEXTS * contextSize * kvBytesPerToken);

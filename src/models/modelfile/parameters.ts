@@ -1,5 +1,12 @@
-import { explainIssue, IN_WORDS, issueText } from "../../errors/explain-issue.ts";
 import { z } from "zod";
+import {
+  LOAD_SETTINGS,
+  type LoadSetting,
+  type LoadSettings,
+  loadSettingsSchema,
+} from "../../config/load-settings.ts";
+import { readNumber } from "../../config/read-number.ts";
+import { explainIssue, IN_WORDS, issueText } from "../../errors/explain-issue.ts";
 import { samplingSchema, type Sampling } from "../../engine/protocol/generation.ts";
 import { SAMPLING_ENTRIES, type SamplingKey } from "../../engine/protocol/sampling-fields.ts";
 import type { ModelSettings } from "../model.ts";
@@ -15,6 +22,14 @@ const SAMPLING: ReadonlyMap<string, SamplingKey> = new Map(
   SAMPLING_ENTRIES.flatMap(([key, { name, isParameter }]) => (isParameter ? [[name, key]] : [])),
 );
 
+/** How a model is loaded. Flash attention has a directive of its own, and steps have the name that Ollama gives them. */
+const LOAD: ReadonlyMap<string, LoadSetting> = new Map(
+  [...LOAD_SETTINGS].flatMap(([name, field]): [string, LoadSetting][] => {
+    if (field === "flashAttention") return [];
+    return [[field === "batchSize" ? "num_batch" : name, field]];
+  }),
+);
+
 const SWITCH: ReadonlyMap<string, boolean> = new Map([
   ["true", true],
   ["1", true],
@@ -27,7 +42,7 @@ const maxTokensSchema = z.int().min(1).max(MAX_CONTEXT);
 
 type ParameterSettings = Pick<
   ModelSettings,
-  "sampling" | "stop" | "contextSize" | "maxTokens" | "repetitionGuard"
+  "sampling" | "stop" | "contextSize" | "maxTokens" | "repetitionGuard" | "load"
 >;
 export type MutableParameters = {
   sampling: { -readonly [Key in keyof Sampling]: Sampling[Key] };
@@ -35,6 +50,7 @@ export type MutableParameters = {
   contextSize: number | undefined;
   maxTokens: number | undefined;
   repetitionGuard?: boolean;
+  load: LoadSettings;
 };
 
 const PARAMETER_NAMES: ReadonlySet<string> = new Set([
@@ -43,6 +59,7 @@ const PARAMETER_NAMES: ReadonlySet<string> = new Set([
   "num_predict",
   "repetition_guard",
   "stop",
+  ...LOAD.keys(),
 ]);
 
 /** The parameter that may be given more than once. */
@@ -76,25 +93,46 @@ export function setParameter(settings: MutableParameters, name: string, value: s
     settings.repetitionGuard = isOn;
     return undefined;
   }
+  const loadField = LOAD.get(name);
+  if (loadField) return setLoadParameter(settings, loadField, value);
   const field = SAMPLING.get(name);
   const number = readNumber(value);
   if (number === undefined) return `${JSON.stringify(value)} is not a number; comments need their own line`;
   if (meansDefault(name, number)) return undefined;
   const schema = field ? samplingSchema.shape[field] : name === "num_ctx" ? contextSchema : maxTokensSchema;
-  const result = schema.safeParse(number, IN_WORDS);
-  if (!result.success) {
-    const [issue] = result.error.issues;
-    return issue ? `it ${issueText(explainIssue(issue, number))}` : "it is out of range";
-  }
+  const problem = problemOf(schema, number);
+  if (problem !== undefined) return problem;
   if (field) settings.sampling = { ...settings.sampling, [field]: number };
   else if (name === "num_ctx") settings.contextSize = number;
   else settings.maxTokens = number;
   return undefined;
 }
 
+function setLoadParameter(
+  settings: MutableParameters,
+  field: LoadSetting,
+  value: string,
+): string | undefined {
+  const text = value.toLowerCase();
+  const schema = loadSettingsSchema.shape[field].unwrap();
+  const read =
+    schema instanceof z.ZodBoolean ? SWITCH.get(text) : schema instanceof z.ZodEnum ? text : readNumber(text);
+  const problem = problemOf(schema, read ?? value);
+  if (problem === undefined) settings.load = loadSettingsSchema.parse({ ...settings.load, [field]: read });
+  return problem;
+}
+
+/** What a schema says against a value. */
+function problemOf(schema: z.ZodType, value: unknown): string | undefined {
+  const result = schema.safeParse(value, IN_WORDS);
+  if (result.success) return undefined;
+  const [issue] = result.error.issues;
+  return issue ? `it ${issueText(explainIssue(issue, value))}` : "it is out of range";
+}
+
 /** The parameters as name and value, in a fixed order. */
 export function listParameters(settings: ParameterSettings): [name: string, value: string | number][] {
-  const { sampling, contextSize, maxTokens, repetitionGuard, stop } = settings;
+  const { sampling, contextSize, maxTokens, repetitionGuard, stop, load } = settings;
   const listed: [string, string | number | undefined][] = [
     ...[...SAMPLING].map(([name, field]): [string, number | undefined] => [
       name,
@@ -103,14 +141,13 @@ export function listParameters(settings: ParameterSettings): [name: string, valu
     ["num_ctx", contextSize],
     ["num_predict", maxTokens],
     ["repetition_guard", repetitionGuard === undefined ? undefined : Number(repetitionGuard)],
+    ...[...LOAD].map(([name, field]): [string, string | number | undefined] => {
+      const value = load[field];
+      return [name, typeof value === "boolean" ? Number(value) : value];
+    }),
     ...stop.map((text): [string, string] => ["stop", text]),
   ];
   return listed.flatMap(([name, value]): [string, string | number][] =>
     value === undefined ? [] : [[name, value]],
   );
-}
-
-/** Parses a decimal number; other notations that JavaScript accepts are refused. */
-export function readNumber(text: string): number | undefined {
-  return /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(text) ? Number(text) : undefined;
 }

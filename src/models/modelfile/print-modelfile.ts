@@ -14,7 +14,7 @@ export function printModelfile(definition: ModelDefinition): string {
     ...line("VISION_PROJECTOR", projector),
     ...line("DRAFT", draft),
     ...line("GPU_LAYERS", settings.gpuLayers),
-    ...line("FLASH_ATTENTION", settings.flashAttention),
+    ...line("FLASH_ATTENTION", settings.load.flashAttention),
     ...listParameters(settings).map(
       ([name, value]) => `PARAMETER ${name} ${typeof value === "string" ? quote(value) : value}`,
     ),

@@ -1,5 +1,6 @@
 import type { ModelSettings } from "../model.ts";
 import path from "node:path";
+import { readNumber } from "../../config/read-number.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { homeFolder } from "../../launch/home-folder.mjs";
 import { isPlainPart, isRevision } from "../names/name-rules.ts";
@@ -12,7 +13,7 @@ import {
   type Instruction,
   unquotePath,
 } from "./parse-instructions.ts";
-import { REPEATABLE_PARAMETER, readNumber } from "./parameters.ts";
+import { REPEATABLE_PARAMETER } from "./parameters.ts";
 import { readSettings } from "./read-settings.ts";
 import { isUnused, type UnusedDirective, unusedDirectives } from "./unused-directives.ts";
 

@@ -1,6 +1,7 @@
+import { readNumber } from "../../config/read-number.ts";
 import type { Capabilities, ModelSettings } from "../model.ts";
 import { type Instruction, modelfileError, readBoolean } from "./parse-instructions.ts";
-import { isKnownParameter, type MutableParameters, readNumber, setParameter } from "./parameters.ts";
+import { isKnownParameter, type MutableParameters, setParameter } from "./parameters.ts";
 import { chatTemplate } from "./template/chat-template.ts";
 import { readThinking, readToolFormat } from "./text-marks.ts";
 
@@ -26,6 +27,7 @@ export function readSettings(instructions: readonly Instruction[]): ModelSetting
     stop: [],
     contextSize: undefined,
     maxTokens: undefined,
+    load: {},
   };
   for (const { line, key, text } of all("PARAMETER")) {
     if (!isKnownParameter(key)) continue;
@@ -44,7 +46,10 @@ export function readSettings(instructions: readonly Instruction[]): ModelSetting
     stop: parameters.stop,
     contextSize: parameters.contextSize,
     gpuLayers: gpuLayers && readGpuLayers(gpuLayers),
-    flashAttention: flashAttention && readFlashAttention(flashAttention),
+    load: {
+      ...parameters.load,
+      ...(flashAttention && { flashAttention: readFlashAttention(flashAttention) }),
+    },
     thinking: readThinking(all("THINKING")),
     toolFormat: readToolFormat(all("TOOLFORMAT")),
     capabilities: readCapabilities(all("CAPABILITY")),

@@ -7,10 +7,17 @@ import type { SavedState } from "./state-file.ts";
 import { derivedRecord, usableRecords, type ModelRecord } from "./model-record.ts";
 import type { ModelRegistry } from "./model-registry.ts";
 
-type OtherModels = Pick<ModelRegistry, "findBase" | "isTaken" | "newName" | "ownName">;
+type OtherModels = Pick<ModelRegistry, "findBase" | "folders" | "isTaken" | "newName" | "ownName">;
 
 /** Throws what is wrong with a model that is about to be created. */
 export type CheckDefinition = (record: ModelRecord, definition: ModelDefinition) => Promise<void>;
+
+/** A model that is not created yet. */
+export interface ModelDraft {
+  readonly alias: string;
+  readonly definition: ModelDefinition;
+  readonly record: ModelRecord;
+}
 
 type SavedDefinition = SavedState["definitions"][number];
 
@@ -66,6 +73,17 @@ export class DefinedModels {
     );
   }
 
+  /**
+   * What a Modelfile describes, without creating it.
+   * @throws ServiceError as create() does, apart from its check
+   */
+  async draft(name: string, modelfile: string, baseFolder: string | undefined): Promise<ModelDraft> {
+    const alias = this.#registry.newName(name);
+    if (!this.has(alias)) await this.#checkFree(alias);
+    const definition = readModelfile(modelfile, baseFolder);
+    return { alias, definition, record: await this.#record(alias, definition, 0) };
+  }
+
   /** Creates a model with the Modelfile of another. */
   async copy(source: ModelRecord, target: string, check: CheckDefinition): Promise<ModelRecord> {
     const alias = this.#registry.newName(target);
@@ -85,7 +103,10 @@ export class DefinedModels {
 
   /** A Modelfile that recreates this model. */
   print(record: ModelRecord): string {
-    return printModelfile(this.#definition(record.alias) ?? plainDefinition(record));
+    const { alias } = record;
+    const isOwn = this.#registry.ownName(alias) !== undefined;
+    const known = isOwn ? this.#definition(alias) : this.#registry.folders.definition(alias);
+    return printModelfile(known ?? plainDefinition(record));
   }
 
   #definition(alias: string): ModelDefinition | undefined {

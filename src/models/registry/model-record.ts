@@ -1,4 +1,5 @@
 import { stat } from "node:fs/promises";
+import { mergeLoadSettings } from "../../config/load-settings.ts";
 import { throwExhaustion } from "../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
@@ -145,7 +146,7 @@ function mergeSettings(base: ModelSettings, own: ModelSettings): ModelSettings {
     stop: own.stop.length > 0 ? own.stop : base.stop,
     contextSize: own.contextSize ?? base.contextSize,
     gpuLayers: own.gpuLayers ?? base.gpuLayers,
-    flashAttention: own.flashAttention ?? base.flashAttention,
+    load: mergeLoadSettings(own.load, base.load),
     thinking: own.thinking ?? base.thinking,
     toolFormat: own.toolFormat ?? base.toolFormat,
     capabilities: { ...base.capabilities, ...own.capabilities },

@@ -39,6 +39,9 @@ export const SAMPLING_SAMPLES = {
 /** The same of what else llama.cpp's server takes. */
 export const ENGINE_SAMPLES = { cache_prompt: false };
 
+/** The same of what a chat may take to think. */
+export const THINKING_SAMPLES = { thinking_budget_tokens: 4, thinking_token_budget: 5 };
+
 /** Formats that become a schema. */
 export const SCHEMA_SAMPLES = { json_schema: { type: "number" }, guided_json: '{"type":"number"}' };
 

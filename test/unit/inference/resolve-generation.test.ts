@@ -51,6 +51,13 @@ function resolve(changes: Partial<InferenceRequest>, of: Model = model()) {
   return resolveGeneration(request(changes), of, WITH_TEMPLATE);
 }
 
+test("an answer in a context that shifts, which is never full, ends after ten contexts", () => {
+  const shifting = model({}, {}, { contextSize: 300, loadSettings: { contextShift: true } });
+  expect(resolve({}, shifting)).toMatchObject({ request: { maxTokens: 3000 }, tokenLimit: undefined });
+  expect(resolve({ maxTokens: 5 }, shifting).request.maxTokens).toBe(5);
+  expect(resolve({}).request.maxTokens).toBeUndefined();
+});
+
 describe("settings", () => {
   test("the request wins over the model, the model over the dialect's defaults", () => {
     const { request: resolved } = resolve(

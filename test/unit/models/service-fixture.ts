@@ -1,6 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { onTestFinished } from "vitest";
+import { createTensorQuantizer } from "../../../src/engine/quantize/quantize-tensors.ts";
 import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import type { ServiceEvent } from "../../../src/events/service-events.ts";
 import type { CachedModel, HubPullRequest, HubStore } from "../../../src/models/hub/hub-store.ts";
@@ -97,6 +98,7 @@ export interface Fixture {
 
 export interface FixtureOptions {
   readonly config?: ConfigInput["models"];
+  readonly engineConfig?: ConfigInput["engine"];
   readonly estimateMemory?: EstimateMemory;
   readonly placeLayers?: PlaceLayers;
   readonly root?: string;
@@ -125,9 +127,11 @@ export async function startModels(options: FixtureOptions = {}): Promise<Fixture
     config: configSchema.parse({
       cache_dir: cacheDir,
       models: { memory_budget: 100 * MIB, ...options.config },
+      engine: options.engineConfig,
     }),
     startEngine: engines.start,
     estimateMemory: options.estimateMemory ?? (() => 10 * MIB),
+    quantizeTensors: createTensorQuantizer({ findWall: async () => undefined }),
     placeLayers:
       options.placeLayers ?? (async (_gguf, spec, wished) => ({ spec: { ...spec, gpuLayers: wished ?? 0 } })),
     hub: options.store?.(cacheDir) ?? hub,

@@ -5,6 +5,7 @@ import type { InferenceRequest } from "../../../inference/inference.ts";
 import { checkFormatWithTools, toConstraint } from "../../constraint-fields.ts";
 import { toCachePrompt } from "../../engine-fields.ts";
 import { toSampling } from "../../sampling-fields.ts";
+import { toReasoningBudget } from "../../thinking-fields.ts";
 import { toThinking } from "../openai-request-fields.ts";
 import type { InputItem } from "./input-items.ts";
 import { toMessages } from "./input-messages.ts";
@@ -52,6 +53,7 @@ export function toInferenceRequest(
     sampling: toSampling(body),
     format,
     ...toCachePrompt(body),
+    ...toReasoningBudget(body),
     logprobs: body.include?.includes(LOGPROBS) ? (body.top_logprobs ?? 0) : (body.top_logprobs ?? undefined),
     repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { sampling: DEFAULT_SAMPLING },

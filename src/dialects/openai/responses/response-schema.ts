@@ -6,6 +6,7 @@ import { sizeOf } from "../../../json/size-of.ts";
 import { constraintFields } from "../../constraint-fields.ts";
 import { engineFields } from "../../engine-fields.ts";
 import { foreignFields } from "../../foreign-fields.ts";
+import { thinkingFields } from "../../thinking-fields.ts";
 import { samplingFields } from "../../sampling-fields.ts";
 import { commonFields, reasoningEffortSchema } from "../openai-request-fields.ts";
 import { inputItemSchema } from "./input-items.ts";
@@ -60,6 +61,7 @@ export const responseRequestSchema = z
     ...engineFields,
     ...constraintFields,
     ...foreignFields,
+    ...thinkingFields,
     repetition_guard: commonFields.repetition_guard,
     tools: list(toolSchema)
       .nullish()
@@ -81,7 +83,7 @@ export const responseRequestSchema = z
       .object({ effort: reasoningEffortSchema.nullish() })
       .nullish()
       .describe(
-        "effort: enables thinking on models that support it, and is passed to the chat template. Default: none.",
+        "effort: enables thinking on models that support it; what it is, reasoning_effort of /v1/chat/completions says. Default: none.",
       ),
     include: list(z.string())
       .nullish()

@@ -104,6 +104,7 @@ describe("show", () => {
     files: ["/models/a.gguf", "/models/b.gguf"],
     adapters: [{ path: "/models/rhyme.gguf", scale: 0.5 }],
     settings: { temperature: 0.2, num_ctx: 2048, stop: ["<a>", "\n"] },
+    load_settings: { flash_attention: "auto", cache_type_k: "q8_0" },
     template: "{% for m in messages %}\n{{ m.content }}\n{% endfor %}",
     license: "MIT",
   };
@@ -123,6 +124,7 @@ describe("show", () => {
     expect(stdout).toContain(
       'Settings      temperature 0.2\n              num_ctx 2048\n              stop "<a>"\n              stop "\\n"\n',
     );
+    expect(stdout).toContain('Loaded with   flash_attention "auto"\n              cache_type_k "q8_0"\n');
     expect(stdout).toContain("Template      {% for m in messages %} … (--template prints it)\n");
     expect(stdout).toContain("License       MIT\n");
     expect(stdout).not.toContain("Projector");
@@ -158,7 +160,9 @@ describe("load and unload", () => {
     const loaded = { status: "loaded", alias: "tiny", parameters: 260_000, context_size: 128, gpu_layers: 2 };
     const { stdout, requests } = await against(
       { "POST /api/models/load": loaded },
-      "load tiny --path tiny.gguf --context-size 128 --gpu-layers -1 --default".split(" "),
+      "load tiny --path tiny.gguf --context-size 128 --gpu-layers -1 --cache-type-k q8_0 --rope-freq-scale .5 --no-context-shift --default".split(
+        " ",
+      ),
     );
     expect(stdout).toContain("Loaded tiny: 260K parameters, context of 128 tokens, 2 layers on the GPU.");
     expect(requests).toEqual([
@@ -169,6 +173,9 @@ describe("load and unload", () => {
           path: path.resolve("tiny.gguf"),
           gpu_layers: -1,
           context_size: 128,
+          cache_type_k: "q8_0",
+          rope_freq_scale: 0.5,
+          context_shift: false,
           set_default: true,
         },
       ],

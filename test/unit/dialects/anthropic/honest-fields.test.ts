@@ -1,6 +1,12 @@
 import { toMessageRequest } from "../../../../src/dialects/anthropic/message-request.ts";
 import { messageRequestSchema } from "../../../../src/dialects/anthropic/message-schema.ts";
-import { ENGINE_SAMPLES, GRAMMAR_SAMPLES, SAMPLING_SAMPLES, SCHEMA_SAMPLES } from "../field-samples.ts";
+import {
+  ENGINE_SAMPLES,
+  GRAMMAR_SAMPLES,
+  SAMPLING_SAMPLES,
+  SCHEMA_SAMPLES,
+  THINKING_SAMPLES,
+} from "../field-samples.ts";
 import { describeHonestFields } from "../honest-fields.ts";
 
 const TOOL = { name: "get_weather", input_schema: { type: "object" } };
@@ -21,6 +27,7 @@ describeHonestFields([
       repetition_guard: true,
       ...SAMPLING_SAMPLES,
       ...ENGINE_SAMPLES,
+      ...THINKING_SAMPLES,
       ...SCHEMA_SAMPLES,
       stop_sequences: ["END"],
       tools: [],

@@ -122,6 +122,7 @@ describe("a request", () => {
         type: "json_schema",
         schema: { anyOf: [expect.objectContaining({ required: ["name", "arguments"] })] },
       },
+      reasoning: { budget: 1024 },
       cachePrompt: true,
     });
   });

@@ -134,6 +134,9 @@ describe("models", () => {
       gpu_layers: 3,
       context_size: 512,
       mmproj: "/models/mmproj.gguf",
+      cache_type_k: "q8_0",
+      rope_freq_scale: 0.5,
+      context_shift: true,
       set_default: true,
     });
     expect(answer).toEqual({
@@ -147,6 +150,7 @@ describe("models", () => {
         gpuLayers: 3,
         contextSize: 512,
         fallbackContext: 4096,
+        load: { cacheTypeK: "q8_0", ropeFreqScale: 0.5, contextShift: true },
         mmproj: "/models/mmproj.gguf",
         setDefault: true,
       },
@@ -172,11 +176,12 @@ describe("models", () => {
   test("null means the same as leaving a field out", async () => {
     const models = new FakeModels([fakeModel({ state: "available" })]);
     const { call } = setup(models);
-    const fields = { path: null, gpu_layers: null, context_size: null, mmproj: null, set_default: null };
+    const files = { path: null, mmproj: null };
+    const fields = { ...files, gpu_layers: null, context_size: null, cache_type_v: null, set_default: null };
     expect(await call("POST", "/api/models/load", { alias: "fake", ...fields })).toMatchObject({
       status: 200,
     });
-    expect(models.loads).toEqual([{ alias: "fake", fallbackContext: 4096 }]);
+    expect(models.loads).toEqual([{ alias: "fake", fallbackContext: 4096, load: {} }]);
     const pulled = await call("POST", "/api/models/pull", { name: "hf:o/r", stream: null });
     expect(pulled).toMatchObject({ status: 200, body: { status: "success" } });
     const made = { alias: "made", modelfile: "FROM fake", base_folder: null };

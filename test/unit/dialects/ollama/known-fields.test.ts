@@ -59,6 +59,8 @@ const options: Record<string, unknown> = {
   num_ctx: 100,
   num_predict: 3,
   num_gpu: 2,
+  num_batch: 64,
+  num_keep: 4,
   ...SAMPLING_SAMPLES,
   stop: ["x"],
   repetition_guard: true,
@@ -120,7 +122,7 @@ const conversions: readonly Conversion[] = [
       parser: "p",
       requires: "0.14.0",
     },
-    elsewhere: ["model", "name", "stream", "modelfile", "files"],
+    elsewhere: ["model", "name", "stream", "modelfile", "files", "quantize"],
   },
 ];
 

@@ -139,6 +139,33 @@ describe("changing what is on disk", () => {
     expect(await whole.json()).toEqual({ status: "success" });
   });
 
+  test("create with quantize tells its course, or its end", async () => {
+    const models = new FakeModels();
+    const quantize = vi.spyOn(models, "quantize");
+    const call = appWith(models);
+    const body = { model: "new", from: "fake", quantize: "q4_0", system: "Be brief." };
+    const lines = (await (await call("POST", "/api/create", body)).text()).trimEnd().split("\n");
+    expect(lines.map((line): unknown => JSON.parse(line))).toEqual([
+      { status: "parsing GGUF" },
+      {
+        status: "quantizing F16 model to q4_0",
+        digest: expect.stringMatching(/^0+$/),
+        total: 100,
+        completed: 100,
+      },
+      { status: "writing manifest" },
+      { status: "success" },
+    ]);
+    const whole = await call("POST", "/api/create", { ...body, stream: false });
+    expect(await whole.json()).toEqual({ status: "success" });
+    expect(quantize.mock.lastCall?.[0]).toEqual({
+      alias: "new",
+      modelfile: expect.stringMatching(/^FROM fake\nSYSTEM .*Be brief/),
+      quantization: "q4_0",
+      mayRequantize: false,
+    });
+  });
+
   test("create says what has no effect", async () => {
     const body = { model: "new", from: "fake", parser: "qwen3", stream: false };
     const answer = await appWith(new FakeModels())("POST", "/api/create", body);
@@ -171,7 +198,6 @@ describe("changing what is on disk", () => {
 
   test.for([
     [{ files: { "a.gguf": "sha256:0" } }, /must be sha256/],
-    [{ quantize: "q4_0" }, /quantize: is not supported/],
     [{ messages: [{ role: "tool", content: "hi" }] }, /messages\.0\.role/],
   ] as const)("create with %j is refused", async ([more, message]) => {
     const answer = await appWith(new FakeModels())("POST", "/api/create", {

@@ -121,7 +121,8 @@ test.for<[object, Residency]>([
   [{ num_ctx: 1 }, { contextSize: 16 }],
   [{ num_gpu: 5 }, { gpuLayers: 5 }],
   [{ num_gpu: -1 }, {}],
+  [{ num_batch: 64, num_keep: 4 }, { load: { batchSize: 64, numKeep: 4 } }],
 ])("options %j ask for %j", ([options, expected]) => {
   const residency = toResidency({ options: optionsSchema.parse(options) }, fakeModel());
-  expect(JSON.parse(JSON.stringify(residency))).toEqual(expected);
+  expect(JSON.parse(JSON.stringify(residency))).toEqual({ load: {}, ...expected });
 });

@@ -97,6 +97,8 @@ describe("a request", () => {
         type: "json_schema",
         schema: { anyOf: [expect.objectContaining({ required: ["name", "arguments"] })] },
       },
+      // Four fifths of the answer.
+      reasoning: { budget: 4 },
       cachePrompt: true,
     });
   });

@@ -10,7 +10,13 @@ import { beginResponse } from "../../../../src/dialects/openai/responses/respons
 import { toInferenceRequest } from "../../../../src/dialects/openai/responses/response-request.ts";
 import { responseRequestSchema } from "../../../../src/dialects/openai/responses/response-schema.ts";
 import { type Conversion, describeHonestFields } from "../honest-fields.ts";
-import { ENGINE_SAMPLES, GRAMMAR_SAMPLES, SAMPLING_SAMPLES, SCHEMA_SAMPLES } from "../field-samples.ts";
+import {
+  ENGINE_SAMPLES,
+  GRAMMAR_SAMPLES,
+  SAMPLING_SAMPLES,
+  SCHEMA_SAMPLES,
+  THINKING_SAMPLES,
+} from "../field-samples.ts";
 import { TOOL } from "./chat-client.ts";
 
 const common = {
@@ -49,6 +55,7 @@ const conversions: readonly Conversion[] = [
       logprobs: false,
       top_logprobs: 2,
       n_probs: 2,
+      ...THINKING_SAMPLES,
       reasoning_effort: "low",
       chat_template_kwargs: { a: 1 },
       continue_final_message: false,
@@ -121,6 +128,7 @@ const conversions: readonly Conversion[] = [
       repetition_guard: true,
       ...SAMPLING_SAMPLES,
       ...ENGINE_SAMPLES,
+      ...THINKING_SAMPLES,
       ...SCHEMA_SAMPLES,
       model: "other",
       input: "ho",

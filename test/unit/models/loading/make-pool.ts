@@ -57,6 +57,7 @@ export function describe(loaded: LoadedModel): Model {
     loaded,
     isDefault: false,
     isPulling: false,
+    likelySettings: () => ({}),
     likelyContext: () => ({ contextSize: spec.contextSize, source: "request" }),
     memoryBytes: undefined,
   });

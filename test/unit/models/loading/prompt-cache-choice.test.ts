@@ -32,6 +32,7 @@ test.each([
   ["nothing with the stock kernels", { kernels: "stock", configured: MIB }, undefined],
   ["nothing for a model that does not generate", { spec: { ...SPEC, purpose: "embed" } }, undefined],
   ["nothing for a context that shifts", { spec: { ...SPEC, contextShift: true } }, undefined],
+  ["nothing where parts of prompts are moved", { spec: { ...SPEC, cacheReuse: 64 } }, undefined],
   ["nothing with layers on a GPU", { spec: { ...SPEC, gpuLayers: 3 } }, undefined],
   ["nothing with a draft model", { spec: { ...SPEC, draft: {} } }, undefined],
   ["nothing with adapters", { spec: { ...SPEC, adapters: ["a"] } }, undefined],

@@ -72,7 +72,15 @@ function randomDefinition(seed: number): ModelDefinition {
       stop: Array.from({ length: Math.floor(random() * 3) }, () => text(1)),
       contextSize: maybe(() => 4096),
       gpuLayers: maybe(() => pick([-1, 0, 20])),
-      flashAttention: maybe(() => pick(["auto", "true", "false"] as const)),
+      load: present({
+        flashAttention: maybe(() => pick(["auto", "true", "false"] as const)),
+        cacheTypeK: maybe(() => pick(["f16", "q8_0", "q4_1"] as const)),
+        ropeScaling: maybe(() => pick(["none", "linear", "yarn"] as const)),
+        ropeFreqScale: maybe(() => pick([0.25, 1, 0.3333])),
+        batchSize: maybe(() => 512),
+        contextShift: maybe(() => random() < 0.5),
+        numKeep: maybe(() => -1),
+      }),
       thinking: maybe(() => ({ start: text(1), end: text(1), enabled: random() < 0.5 })),
       toolFormat: maybe(() => ({
         style: pick(["custom", "hermes"]),
@@ -92,7 +100,7 @@ function randomDefinition(seed: number): ModelDefinition {
     unused: Array.from({ length: Math.floor(random() * 3) }, () =>
       pick([
         { directive: "RENDERER" as const, key: "", text: text(1) },
-        { directive: "PARAMETER" as const, key: "num_batch", text: pick(["512", text()]) },
+        { directive: "PARAMETER" as const, key: "num_thread", text: pick(["512", text()]) },
       ]),
     ),
   };

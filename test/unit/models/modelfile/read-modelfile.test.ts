@@ -41,6 +41,13 @@ PARAMETER repeat_penalty 1.1
 PARAMETER repeat_last_n -1
 PARAMETER min_p 5e-2
 PARAMETER seed 7
+PARAMETER cache_type_v Q8_0
+PARAMETER rope_scaling yarn
+PARAMETER rope_freq_scale 0.25
+PARAMETER num_batch 256
+PARAMETER context_shift true
+PARAMETER num_keep -1
+PARAMETER pooling last
 PARAMETER stop <|end|>
 PARAMETER stop "\\n\\n"
 SYSTEM """
@@ -65,7 +72,7 @@ MESSAGE user Is Oslo?
 RENDERER qwen3-coder
 PARSER qwen3-coder
 REQUIRES 0.14.0
-PARAMETER num_batch 512
+PARAMETER num_thread 512
 LICENSE MIT
 LICENSE """Apache
 2.0"""
@@ -85,7 +92,7 @@ LICENSE """Apache
         { directive: "RENDERER", key: "", text: "qwen3-coder" },
         { directive: "PARSER", key: "", text: "qwen3-coder" },
         { directive: "REQUIRES", key: "", text: "0.14.0" },
-        { directive: "PARAMETER", key: "num_batch", text: "512" },
+        { directive: "PARAMETER", key: "num_thread", text: "512" },
       ],
       settings: {
         system: "\nYou are kind.\n",
@@ -105,7 +112,16 @@ LICENSE """Apache
         stop: ["<|end|>", "\n\n"],
         contextSize: 8192,
         gpuLayers: -1,
-        flashAttention: "auto",
+        load: {
+          flashAttention: "auto",
+          cacheTypeV: "q8_0",
+          ropeScaling: "yarn",
+          ropeFreqScale: 0.25,
+          batchSize: 256,
+          contextShift: true,
+          numKeep: -1,
+          pooling: "last",
+        },
         thinking: { start: "<reason>", end: "</reason>", enabled: false },
         toolFormat: {
           style: "mine",
@@ -128,7 +144,7 @@ LICENSE """Apache
     expect(read("from llama3.2:1b")).toEqual({
       from: "llama3.2:1b",
       adapters: [],
-      settings: { sampling: {}, stop: [], capabilities: {} },
+      settings: { sampling: {}, stop: [], load: {}, capabilities: {} },
       unused: [],
     });
   });
@@ -182,15 +198,15 @@ describe("what a Modelfile for Ollama has and has no effect here", () => {
       "FROM a",
       "RENDERER qwen3-coder",
       'REQUIRES "0.14.0"',
-      "PARAMETER num_batch 512",
-      "PARAMETER num_batch 1024",
+      "PARAMETER num_thread 512",
+      "PARAMETER num_thread 1024",
       "PARAMETER temperature 1",
       "PARAMETER __proto__ 1",
     ].join("\n");
     expect(modelfileNotes(modelfile)).toEqual([
       "RENDERER qwen3-coder has no effect: it names code of Ollama; here the chat template writes prompts.",
       "REQUIRES 0.14.0 has no effect: it is a version of Ollama.",
-      "PARAMETER num_batch is not known here and has no effect.",
+      "PARAMETER num_thread is not known here and has no effect.",
       "PARAMETER __proto__ is not known here and has no effect.",
     ]);
   });
@@ -281,6 +297,11 @@ describe("an error of a Modelfile", () => {
     ["FROM a\nPARAMETER top_p 1.5", 2, /must be at most 1, got 1.5/],
     ["FROM a\nPARAMETER top_k 1.5", 2, /must be a whole number, got 1.5/],
     ["FROM a\nPARAMETER num_ctx 8", 2, /must be at least 16/],
+    ["FROM a\nPARAMETER cache_type_k f8", 2, /PARAMETER cache_type_k: it must be .*"q8_0".*, got "f8"/],
+    ["FROM a\nPARAMETER rope_freq_scale 0", 2, /must be at least 0\.001, got 0/],
+    ["FROM a\nPARAMETER rope_freq_base big", 2, /must be a number, got "big"/],
+    ["FROM a\nPARAMETER num_batch 9000", 2, /must be at most 8192/],
+    ["FROM a\nPARAMETER context_shift maybe", 2, /must be true or false, got "maybe"/],
     ["FROM a\nPARAMETER num_predict 1.5", 2, /whole number/],
     ["FROM a\nPARAMETER repetition_guard 2", 2, /"2" is neither true nor false/],
     ["FROM a\nPARAMETER seed 4294967296", 2, /PARAMETER seed/],

@@ -1,0 +1,177 @@
+import { z } from "zod";
+import { withoutUndefined } from "../json/without-undefined.ts";
+
+/** No model is trained for more tokens than this; a larger number is a mistake. */
+const MOST_TOKENS = 16 * 1024 * 1024;
+/** Larger steps gain nothing, and cancellation waits for a whole one. */
+const MOST_STEP_TOKENS = 8192;
+/** The base of models that were trained for millions of tokens is a hundredth of this. */
+const MOST_ROPE_BASE = 1e10;
+/** Stretches positions a thousandfold. */
+const LEAST_ROPE_SCALE = 0.001;
+/** llama.cpp's defaults are 1 and 32 rotations. */
+const MOST_ROTATIONS = 1000;
+/** Ten times the attention that the model was trained with. */
+const MOST_ATTENTION = 10;
+
+/** Formats of keys and values in the KV cache. */
+export const KV_CACHE_TYPES = ["f32", "f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"] as const;
+
+/**
+ * How llama.cpp loads a model: the one list from which the configuration, the options of a load, a Modelfile's PARAMETERs and
+ * their documentation come. Outside this program a setting is named as {@link settingName} says. An absent one means the
+ * daemon's choice, or else llama.cpp's default.
+ */
+export const loadSettingsSchema = z.object({
+  flashAttention: z
+    .enum(["auto", "true", "false"])
+    .optional()
+    .describe(
+      "Flash attention. auto: on a GPU that has it, and with a quantized cache_type_v, which needs it.",
+    ),
+  cacheTypeK: z
+    .enum(KV_CACHE_TYPES)
+    .optional()
+    .describe("Format of the keys in the KV cache; f16 unless set. q8_0 halves them."),
+  cacheTypeV: z
+    .enum(KV_CACHE_TYPES)
+    .optional()
+    .describe("Format of the values in the KV cache; f16 unless set. A quantized one needs flash attention."),
+  batchSize: z
+    .int()
+    .min(1)
+    .max(MOST_STEP_TOKENS)
+    .optional()
+    .describe("Prompt tokens processed in one step; chosen by the model's size unless set."),
+  ropeScaling: z
+    .enum(["none", "linear", "yarn"])
+    .optional()
+    .describe("How RoPE stretches positions beyond the trained context; as the GGUF file says unless set."),
+  ropeFreqBase: z
+    .number()
+    .min(1)
+    .max(MOST_ROPE_BASE)
+    .optional()
+    .describe("Base frequency of RoPE; the model's unless set."),
+  ropeFreqScale: z
+    .number()
+    .min(LEAST_ROPE_SCALE)
+    .max(1)
+    .optional()
+    .describe("Frequency scale of RoPE: 0.25 stretches the context fourfold; the model's unless set."),
+  yarnOrigCtx: z
+    .int()
+    .min(1)
+    .max(MOST_TOKENS)
+    .optional()
+    .describe("YaRN: tokens of context that the model was trained for; as the GGUF file says unless set."),
+  yarnExtFactor: z
+    .number()
+    .min(0)
+    .max(1)
+    .optional()
+    .describe("YaRN: how much is extrapolated; 0: all is interpolated. 1 with rope_scaling yarn unless set."),
+  yarnAttnFactor: z
+    .number()
+    .gt(0)
+    .max(MOST_ATTENTION)
+    .optional()
+    .describe("YaRN: factor of the attention's magnitude; the model's, otherwise 1, unless set."),
+  yarnBetaFast: z
+    .number()
+    .gt(0)
+    .max(MOST_ROTATIONS)
+    .optional()
+    .describe("YaRN: rotations above which a dimension is extrapolated; 32 unless set."),
+  yarnBetaSlow: z
+    .number()
+    .gt(0)
+    .max(MOST_ROTATIONS)
+    .optional()
+    .describe("YaRN: rotations below which a dimension is interpolated; 1 unless set."),
+  contextShift: z
+    .boolean()
+    .optional()
+    .describe(
+      "When the context is full, drop the older half of it behind the first num_keep tokens and go on, instead of ending the answer.",
+    ),
+  numKeep: z
+    .int()
+    .min(-1)
+    .max(MOST_TOKENS)
+    .optional()
+    .describe("First tokens that context_shift never drops; -1: the whole prompt. 0 unless set."),
+  cacheReuse: z
+    .int()
+    .min(0)
+    .max(MOST_TOKENS)
+    .optional()
+    .describe(
+      "Least tokens of a part of a prompt that is taken from the KV cache although what precedes it has changed, which alters answers a little; 0, which is off, unless set.",
+    ),
+  pooling: z
+    .enum(["mean", "cls", "last"])
+    .optional()
+    .describe(
+      "How the vectors of a text's tokens become its embedding; as the GGUF file says unless set, mean for a model that generates.",
+    ),
+});
+export type LoadSettings = z.infer<typeof loadSettingsSchema>;
+export type LoadSetting = keyof LoadSettings;
+
+/** A name in snake case: `cacheTypeK` is `cache_type_k`. */
+type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
+  ? First extends Lowercase<First>
+    ? `${First}${SnakeCase<Rest>}`
+    : `_${Lowercase<First>}${SnakeCase<Rest>}`
+  : Name;
+
+type Shape = typeof loadSettingsSchema.shape;
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema has exactly these keys
+const FIELDS = Object.keys(loadSettingsSchema.shape) as LoadSetting[];
+
+/** All settings by their names outside this program. */
+export const LOAD_SETTINGS: ReadonlyMap<string, LoadSetting> = new Map(
+  FIELDS.map((field) => [settingName(field), field]),
+);
+
+/** The name of a setting outside this program. */
+export function settingName(field: LoadSetting): string {
+  return field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+/** The schemas of all settings by their names, for the configuration. */
+export const namedLoadSettings = byName((schema) => schema);
+
+/** The same for requests, in which null means the same as absence. */
+export const nullableLoadSettings = byName((schema) => schema.nullable().describe(schema.description ?? ""));
+
+function byName<Made extends z.ZodType>(
+  make: (schema: Shape[LoadSetting]) => Made,
+): { [Field in LoadSetting as SnakeCase<Field>]: Made } {
+  const entries = FIELDS.map((field) => [settingName(field), make(loadSettingsSchema.shape[field])]);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- made of these names
+  return Object.fromEntries(entries) as { [Field in LoadSetting as SnakeCase<Field>]: Made };
+}
+
+/** The settings among named values that have been checked; null means the same as absence. */
+export function readLoadSettings(named: Readonly<Record<string, unknown>>): LoadSettings {
+  const entries = [...LOAD_SETTINGS].map(([name, field]) => [field, named[name] ?? undefined]);
+  return loadSettingsSchema.parse(Object.fromEntries(entries.filter(([, value]) => value !== undefined)));
+}
+
+/** The settings that are set, by name. */
+export function nameLoadSettings(settings: LoadSettings): Record<string, string | number | boolean> {
+  return Object.fromEntries(
+    [...LOAD_SETTINGS].flatMap(([name, field]) => {
+      const value = settings[field];
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
+}
+
+/** Each setting from the first that has it. */
+export function mergeLoadSettings(...settings: readonly LoadSettings[]): LoadSettings {
+  return Object.assign({}, ...settings.toReversed().map(withoutUndefined));
+}

@@ -1,0 +1,24 @@
+import { z } from "zod";
+
+/** More tokens than any context has. */
+const MOST_TOKENS = 16 * 1024 * 1024;
+
+const budget = z.int().min(-1).max(MOST_TOKENS).nullish();
+
+/** How long a model may think, as llama.cpp's server and vLLM call it, in every API with thinking. */
+export const thinkingFields = {
+  thinking_budget_tokens: budget.describe(
+    "Most tokens of thinking; then the model has to answer. More than 0 enables thinking on models that support it; -1: no limit.",
+  ),
+  thinking_token_budget: budget.describe("Another name of thinking_budget_tokens."),
+};
+
+const thinkingObject = z.object(thinkingFields);
+
+/** Most tokens of thinking that a request asks for. */
+export function toReasoningBudget(body: Partial<z.output<typeof thinkingObject>>): {
+  reasoningBudget?: number;
+} {
+  const asked = body.thinking_budget_tokens ?? body.thinking_token_budget ?? -1;
+  return asked < 0 ? {} : { reasoningBudget: asked };
+}

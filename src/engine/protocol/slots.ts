@@ -1,0 +1,45 @@
+import { z } from "zod";
+import { tokenIdsSchema } from "./calls.ts";
+
+/**
+ * Calls for the slots of an engine. A saved state is longer than a message may be, so it is kept in the engine while it is
+ * read or written in pieces: save, then read; or begin, write, then restore. An engine keeps one at a time.
+ */
+
+/** Most bytes of a state in one message. */
+export const STATE_PIECE_BYTES = 4 * 1024 * 1024;
+
+const slot = z.int().min(0).max(63);
+const offset = z.int().min(0);
+const data = z.instanceof(Uint8Array);
+
+export const slotRequestSchema = z.discriminatedUnion("action", [
+  z.object({ action: z.literal("list") }),
+  z.object({ action: z.literal("save"), slot, most: z.int().min(0) }),
+  z.object({ action: z.literal("read"), offset }),
+  z.object({ action: z.literal("begin"), bytes: z.int().min(1) }),
+  z.object({ action: z.literal("write"), offset, data }),
+  z.object({ action: z.literal("restore"), slot, tokens: tokenIdsSchema }),
+  z.object({ action: z.literal("erase"), slot }),
+  z.object({ action: z.literal("drop") }),
+]);
+export type SlotRequest = z.infer<typeof slotRequestSchema>;
+
+export const slotResultSchema = z.discriminatedUnion("action", [
+  z.object({
+    action: z.literal("list"),
+    slots: z.array(
+      z.object({
+        tokens: z.int().min(0),
+        isBusy: z.boolean(),
+        /** Grows with each use; less than 0: never used. */
+        lastUsed: z.number(),
+      }),
+    ),
+  }),
+  z.object({ action: z.literal("save"), bytes: z.int().min(0), tokens: tokenIdsSchema }),
+  z.object({ action: z.literal("read"), data }),
+  z.object({ action: z.literal("erase"), tokens: z.int().min(0) }),
+  z.object({ action: z.literal("done") }),
+]);
+export type SlotResult = z.infer<typeof slotResultSchema>;

@@ -1,0 +1,90 @@
+import type { ChildProcess } from "node:child_process";
+import { Readable } from "node:stream";
+import { CHILD_SPEAKS_ON } from "../channel/descriptors.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import { LastLines } from "../last-lines.ts";
+import { spawnEngine, type SpawnEngine, spawnFailure } from "../launch.ts";
+import { STOCK_WASM_PATH } from "../prepare-engine.ts";
+import { killGroup } from "../process-signals.ts";
+import type { Wall } from "../walls/wall.ts";
+import { INVALID_WEIGHTS_EXIT_CODE } from "./exit-codes.ts";
+import { launchQuantizer, QUANTIZER } from "./launch-quantizer.ts";
+import type { QuantizeJob } from "./quantize-job.ts";
+
+/**
+ * Converts tensors in a process of its own, and yields their data one after another, padded. The process does not get
+ * ahead of who reads, and ends when the signal aborts or nobody reads any more.
+ */
+export type QuantizeTensors = (job: QuantizeJob, signal: AbortSignal) => AsyncIterable<Uint8Array>;
+
+interface QuantizerOptions {
+  /** Finds the wall for engines, which this process gets too. */
+  readonly findWall: () => Promise<Wall | undefined>;
+  readonly runtime?: string;
+  readonly spawn?: SpawnEngine;
+}
+
+/** Lines of output kept to explain an exit. */
+const KEPT_LINES = 20;
+
+/** Creates the function that quantizes with these settings. */
+export function createTensorQuantizer({
+  findWall,
+  runtime = process.execPath,
+  spawn = spawnEngine,
+}: QuantizerOptions): QuantizeTensors {
+  return async function* quantize(job, signal) {
+    const wall = await findWall();
+    signal.throwIfAborted();
+    const child = launchQuantizer({ runtime, wasmPath: STOCK_WASM_PATH, files: job.files, wall, spawn });
+    const exit = watchExit(child);
+    const stop = (): void => killGroup(child);
+    signal.addEventListener("abort", stop);
+    try {
+      child.stdin?.on("error", () => {});
+      child.stdin?.write(`${JSON.stringify(job)}\n`);
+      const output: unknown = child.stdio?.[CHILD_SPEAKS_ON];
+      if (output instanceof Readable) yield* output;
+      const failure = await exit;
+      signal.throwIfAborted();
+      if (failure) throw failure;
+    } catch (error) {
+      // A pipe that breaks because the process was ended is no failure of its own.
+      signal.throwIfAborted();
+      throw error;
+    } finally {
+      signal.removeEventListener("abort", stop);
+      if (child.exitCode === null && child.signalCode === null) stop();
+    }
+  };
+}
+
+/** Resolves when the process has ended, with what went wrong; never rejects. */
+async function watchExit(child: ChildProcess): Promise<ServiceError | undefined> {
+  const lines = new LastLines(KEPT_LINES);
+  if (child.stdout) lines.watch(child.stdout);
+  if (child.stderr) lines.watch(child.stderr);
+  return await new Promise((resolve) => {
+    child.on("error", (error) => resolve(spawnFailure(QUANTIZER, error)));
+    child.on("exit", () => killGroup(child));
+    child.on("close", (code, signal) => {
+      if (code === 0) return resolve(undefined);
+      if (code === INVALID_WEIGHTS_EXIT_CODE) {
+        return resolve(
+          new ServiceError(
+            "invalid_model_file",
+            "The model cannot be quantized: some of its weights are infinite or not numbers.",
+          ),
+        );
+      }
+      const line = lines.lastError ?? lines.last;
+      const how = signal === null ? `exited with code ${code}` : `was killed by ${signal}`;
+      resolve(
+        new ServiceError(
+          "quantization_failed",
+          `${QUANTIZER} ${how}${line === undefined ? "" : ` (${line})`}.`,
+        ),
+      );
+    });
+  });
+}

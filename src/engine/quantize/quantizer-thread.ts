@@ -1,0 +1,42 @@
+import { closeSync, openSync, readSync } from "node:fs";
+import { parentPort, workerData } from "node:worker_threads";
+import { INVALID_WEIGHTS_EXIT_CODE } from "./exit-codes.ts";
+import { bytesOf, type Piece } from "./quantize-job.ts";
+import { InvalidWeights, Quantizer } from "./quantizer.ts";
+
+/** What a thread of the process that quantizes is started with. */
+export interface ThreadData {
+  readonly module: WebAssembly.Module;
+  readonly files: readonly string[];
+}
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion
+const { module, files } = workerData as ThreadData;
+const quantizer = await Quantizer.start(module);
+
+parentPort?.on("message", (piece: Piece) => {
+  const input = read(files[piece.file]!, piece.offset, bytesOf(piece.weights, piece.from));
+  try {
+    const output = quantizer.convert(input, piece);
+    parentPort?.postMessage(output, [output.buffer]);
+  } catch (error) {
+    if (!(error instanceof InvalidWeights)) throw error;
+    // The daemon knows what this code means; a message of this process would not be trusted.
+    process.exit(INVALID_WEIGHTS_EXIT_CODE);
+  }
+});
+
+function read(file: string, offset: number, bytes: number): Uint8Array {
+  const input = new Uint8Array(bytes);
+  const fd = openSync(file, "r");
+  try {
+    for (let done = 0; done < bytes;) {
+      const count = readSync(fd, input, done, bytes - done, offset + done);
+      if (count === 0) throw new Error("the model's file has become shorter");
+      done += count;
+    }
+    return input;
+  } finally {
+    closeSync(fd);
+  }
+}

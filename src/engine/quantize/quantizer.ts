@@ -1,0 +1,184 @@
+import { F32, FROM_F32, IQ3_S, IQ4_NL, type QuantizerFunction, TO_F32 } from "./conversions.ts";
+import { bytesOf, type BlockFormat } from "./quantize-job.ts";
+
+const PAGE_BYTES = 64 * 1024;
+/** As llama.cpp's script has them; a thread uses some 16 MB more than the first. */
+const FIRST_PAGES = 2048n;
+const MOST_PAGES = 65_536n;
+const F32_BYTES = 4;
+/** Number of points in the grid of IQ3_S. */
+const IQ3_S_GRID = 512;
+/** Attempts to improve a scale, as llama.cpp makes them when it quantizes. */
+const IQ4_NL_ATTEMPTS = 7;
+const IQ4_NL_WEIGHTS = 32;
+/** Scratch of quantize_row_iq4_nl_impl(): one scale, and a float and a byte for each weight. */
+const IQ4_NL_SCRATCH = {
+  high: 0,
+  scale: 8,
+  weights: 16,
+  levels: 16 + IQ4_NL_WEIGHTS * F32_BYTES,
+  bytes: 256,
+};
+
+type Callable = (...args: (number | bigint)[]) => number | bigint | undefined;
+
+/** A tensor holds values that are not finite, or blocks that mean nothing. */
+export class InvalidWeights extends Error {
+  override readonly name = "InvalidWeights";
+}
+
+/** llama.cpp's functions that convert weights, in a memory of their own. */
+export class Quantizer {
+  readonly #memory: WebAssembly.Memory;
+  readonly #exports: Record<string, Callable>;
+  #room = { at: 0, bytes: 0 };
+  #hasGrid = false;
+
+  private constructor(memory: WebAssembly.Memory, exports: Record<string, Callable>) {
+    this.#memory = memory;
+    this.#exports = exports;
+  }
+
+  /** @param module what buildQuantizerImage() makes */
+  static async start(module: WebAssembly.Module): Promise<Quantizer> {
+    const limits = { initial: FIRST_PAGES, maximum: MOST_PAGES, shared: true, address: "i64" };
+    // The DOM's types do not know memory64 yet.
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    const memory = new WebAssembly.Memory(limits as unknown as WebAssembly.MemoryDescriptor);
+    const instance = await WebAssembly.instantiate(module, importsOf(module, memory));
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    return new Quantizer(memory, instance.exports as Record<string, Callable>);
+  }
+
+  /**
+   * Converts weights by way of F32; in the same format they are checked and returned as they are.
+   * @param input the blocks of so many weights
+   * @param padding zeros to append
+   * @throws InvalidWeights as llama.cpp's quantization does
+   */
+  convert(
+    input: Uint8Array,
+    { weights, from, to, padding }: { weights: number; from: BlockFormat; to: BlockFormat; padding: number },
+  ): Uint8Array<ArrayBuffer> {
+    const outputBytes = bytesOf(weights, to);
+    const at = this.#allocate(input.length, weights * F32_BYTES, outputBytes);
+    new Uint8Array(this.#memory.buffer).set(input, at.input);
+    this.#check(from, at.input, input.length);
+    let output = at.input;
+    if (from.type !== to.type) {
+      output = at.output;
+      const floats = from.type === F32 ? at.input : at.floats;
+      if (from.type !== F32) this.#call(TO_F32.get(from.type), at.input, floats, weights);
+      this.#quantize(to, floats, output, weights, at.scratch);
+      this.#check(to, output, outputBytes);
+    }
+    const result = new Uint8Array(outputBytes + padding);
+    result.set(new Uint8Array(this.#memory.buffer, output, outputBytes));
+    return result;
+  }
+
+  #quantize({ type, bytes }: BlockFormat, from: number, to: number, weights: number, scratch: number): void {
+    if (type === IQ4_NL) return this.#quantizeIq4Nl(bytes, from, to, weights, scratch);
+    if (type === IQ3_S && !this.#hasGrid) {
+      this.#function("iq3xs_init_impl")(IQ3_S_GRID);
+      this.#hasGrid = true;
+    }
+    this.#call(FROM_F32.get(type), from, to, weights);
+  }
+
+  /** What quantize_iq4_nl() does; the compiler has left only the function for one block. */
+  #quantizeIq4Nl(blockBytes: number, from: number, to: number, weights: number, scratch: number): void {
+    const quantizeBlock = this.#function("quantize_row_iq4_nl_impl");
+    const { high, scale, weights: squares, levels } = IQ4_NL_SCRATCH;
+    for (let block = 0; block * IQ4_NL_WEIGHTS < weights; block++) {
+      const out = to + block * blockBytes;
+      quantizeBlock(
+        IQ4_NL_WEIGHTS,
+        BigInt(from + block * IQ4_NL_WEIGHTS * F32_BYTES),
+        BigInt(out),
+        BigInt(out + 2),
+        BigInt(scratch + high),
+        0n,
+        BigInt(scratch + scale),
+        BigInt(scratch + squares),
+        BigInt(scratch + levels),
+        IQ4_NL_ATTEMPTS,
+      );
+    }
+  }
+
+  #check({ type }: BlockFormat, at: number, bytes: number): void {
+    let isValid: unknown;
+    try {
+      isValid = this.#function("ggml_validate_row_data")(type, BigInt(at), BigInt(bytes));
+    } catch (error) {
+      // It describes the fault on standard error, which this module does not have.
+      if (!(error instanceof NoSystem)) throw error;
+    }
+    if (isValid !== 1) throw new InvalidWeights();
+  }
+
+  #call(name: QuantizerFunction | undefined, from: number, to: number, weights: number): void {
+    if (name === undefined) throw new TypeError("weights of this type cannot be converted");
+    this.#function(name)(BigInt(from), BigInt(to), BigInt(weights));
+  }
+
+  #function(name: string): Callable {
+    const found = this.#exports[name];
+    if (!found) throw new TypeError(`the module has no ${name}`);
+    return found;
+  }
+
+  #allocate(inputBytes: number, floatBytes: number, outputBytes: number): Record<Part, number> {
+    const [input, floats, output] = [inputBytes, floatBytes, outputBytes].map(roundedUp);
+    const needed = input! + floats! + output! + IQ4_NL_SCRATCH.bytes;
+    if (needed > this.#room.bytes) {
+      if (this.#room.at > 0) this.#function("free")(BigInt(this.#room.at));
+      const at = Number(this.#function("memalign")(BigInt(ALIGNMENT), BigInt(needed)));
+      if (at === 0) throw new RangeError("no memory is left");
+      this.#room = { at, bytes: needed };
+    }
+    const { at } = this.#room;
+    return {
+      input: at,
+      floats: at + input!,
+      output: at + input! + floats!,
+      scratch: at + input! + floats! + output!,
+    };
+  }
+}
+
+type Part = "input" | "floats" | "output" | "scratch";
+
+const ALIGNMENT = 64;
+
+function roundedUp(bytes: number): number {
+  return Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
+}
+
+/** The module called for the system, of which it gets nothing but memory. */
+class NoSystem extends Error {}
+
+function importsOf(module: WebAssembly.Module, memory: WebAssembly.Memory): WebAssembly.Imports {
+  const imports: WebAssembly.Imports = {};
+  for (const { module: from, name, kind } of WebAssembly.Module.imports(module)) {
+    const group = (imports[from] ??= {});
+    if (kind === "memory") group[name] = memory;
+    else if (name === "emscripten_resize_heap") group[name] = (bytes: bigint) => grow(memory, bytes);
+    else
+      group[name] = () => {
+        throw new NoSystem(name);
+      };
+  }
+  return imports;
+}
+
+function grow(memory: WebAssembly.Memory, bytes: bigint): number {
+  try {
+    const missing = Number(bytes) - memory.buffer.byteLength;
+    Reflect.apply(memory.grow.bind(memory), undefined, [BigInt(Math.ceil(missing / PAGE_BYTES))]);
+    return 1;
+  } catch {
+    return 0;
+  }
+}

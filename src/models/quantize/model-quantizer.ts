@@ -1,0 +1,149 @@
+import path from "node:path";
+import type { QuantizeTensors } from "../../engine/quantize/quantize-tensors.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import type { BlobStore } from "../blobs/blob-store.ts";
+import { freeSpace, type FreeSpace } from "../hub/download/snapshot-pull.ts";
+import type { QuantizedModel, QuantizeOptions, QuantizeProgress } from "../model.ts";
+import { printModelfile } from "../modelfile/print-modelfile.ts";
+import type { CheckDefinition, DefinedModels, ModelDraft } from "../registry/defined-models.ts";
+import { realModelPath } from "../registry/model-file.ts";
+import type { ModelRecord } from "../registry/model-record.ts";
+import { findFileType } from "./file-types.ts";
+import { planQuantization, type QuantizationPlan } from "./plan-quantization.ts";
+
+interface QuantizerOptions {
+  readonly defined: Pick<DefinedModels, "draft" | "create">;
+  readonly blobs: BlobStore;
+  readonly quantizeTensors: QuantizeTensors;
+  /** Processors that may be used. */
+  readonly processors: number;
+  readonly check: CheckDefinition;
+  readonly measureSpace?: FreeSpace;
+}
+
+/** Each has a WebAssembly memory of its own, and more of them wait for the disk. */
+const MOST_THREADS = 16;
+/** Left for everything else on the disk, as after a download. */
+const RESERVE_BYTES = 256 * 1024 * 1024;
+/** When a client may ask again while a model is being quantized, which takes minutes. */
+const RETRY_AFTER_SECS = 30;
+
+type Quantized = Omit<QuantizedModel, "model"> & { readonly record: ModelRecord };
+
+/** Quantizes models, one at a time: one uses all processors. */
+export class ModelQuantizer {
+  readonly #options: QuantizerOptions;
+  #isBusy = false;
+
+  constructor(options: QuantizerOptions) {
+    this.#options = options;
+  }
+
+  /** Everything that may be wrong with a request is found out before the work begins. */
+  async quantize(
+    options: QuantizeOptions,
+    onProgress: (progress: QuantizeProgress) => void,
+    signal: AbortSignal,
+  ): Promise<Quantized> {
+    const { alias: name, modelfile, quantization, mayRequantize } = options;
+    const fileType = findFileType(quantization);
+    const { defined, check, blobs } = this.#options;
+    const draft = await defined.draft(name, modelfile, undefined);
+    const [first, ...others] = await Promise.all(draft.record.files.map(realModelPath));
+    const plan = await planQuantization([first!, ...others], fileType, mayRequantize);
+    await check({ ...draft.record, gguf: plan.summary }, draft.definition);
+    await this.#checkSpace(plan.fileSize);
+    if (this.#isBusy) {
+      throw new ServiceError(
+        "overloaded",
+        "Another model is being quantized, which uses all processors; try again when that is done.",
+        { retryAfterSecs: RETRY_AFTER_SECS },
+      );
+    }
+    this.#isBusy = true;
+    try {
+      const { quantization: from } = draft.record.gguf;
+      const file = await this.#write(
+        plan,
+        (completedBytes) =>
+          onProgress({ from, to: fileType.name, completedBytes, totalBytes: plan.fileSize }),
+        signal,
+      );
+      try {
+        const record = await defined.create(draft.alias, modelfileOf(draft, file), undefined, check);
+        const { sourceBytes, fileSize: sizeBytes, bitsPerWeight, fallbackTensors } = plan;
+        return { record, sourceBytes, sizeBytes, bitsPerWeight, fallbackTensors };
+      } catch (error) {
+        await blobs.discard(file);
+        throw error;
+      }
+    } finally {
+      this.#isBusy = false;
+    }
+  }
+
+  /** @returns the path of the file */
+  async #write(
+    plan: QuantizationPlan,
+    onProgress: (bytes: number) => void,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const { blobs, quantizeTensors, processors } = this.#options;
+    const threads = Math.max(1, Math.min(processors, MOST_THREADS));
+    const { header, job, fileSize } = plan;
+    let written = 0;
+    return await blobs.add(pieces());
+
+    async function* pieces(): AsyncGenerator<Uint8Array, void, undefined> {
+      yield* counted([header]);
+      yield* counted(quantizeTensors({ ...job, threads }, signal));
+      // The process is not trusted, since it reads files of strangers.
+      if (written !== fileSize) throw unexpectedSize(written, fileSize);
+    }
+
+    async function* counted(
+      parts: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+    ): AsyncGenerator<Uint8Array, void, undefined> {
+      for await (const part of parts) {
+        written += part.length;
+        if (written > fileSize) throw unexpectedSize(written, fileSize);
+        yield part;
+        onProgress(written);
+      }
+    }
+  }
+
+  /** @throws ServiceError insufficient_disk */
+  async #checkSpace(needed: number): Promise<void> {
+    const { blobs, measureSpace = freeSpace } = this.#options;
+    const free = await measureSpace(path.dirname(blobs.folder));
+    if (free === undefined || free >= needed + RESERVE_BYTES) return;
+    throw new ServiceError(
+      "insufficient_disk",
+      `The quantized model needs ${gigabytes(needed)} in ${blobs.folder}, where ${gigabytes(free)} are free; ${gigabytes(RESERVE_BYTES)} must stay free. Delete models that are not needed (daybreak rm), then try again.`,
+    );
+  }
+}
+
+/** The new model has the settings, adapters and projector of the one that was quantized. */
+function modelfileOf({ definition, record }: ModelDraft, file: string): string {
+  return printModelfile({
+    ...definition,
+    from: file,
+    settings: record.settings,
+    adapters: record.adapters.map((adapter) => ({ path: adapter.file.path, scale: adapter.scale })),
+    projector: record.projector?.path,
+    digest: undefined,
+  });
+}
+
+function unexpectedSize(bytes: number, expected: number): ServiceError {
+  return new ServiceError(
+    "quantization_failed",
+    `The process that quantizes wrote ${bytes} bytes, where ${expected} were expected.`,
+  );
+}
+
+function gigabytes(bytes: number): string {
+  return `${(bytes / 1e9).toFixed(2)} GB`;
+}

@@ -1,0 +1,135 @@
+import { FROM_F32, TO_F32 } from "../../engine/quantize/conversions.ts";
+import { bytesOf, paddingOf, type QuantizeJob, type TensorJob } from "../../engine/quantize/quantize-job.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import { InvalidGguf, quoted } from "../gguf/byte-reader.ts";
+import { GGML_TYPES, ggmlTypeNumber } from "../gguf/ggml-types.ts";
+import { unusable } from "../gguf/inspect-gguf.ts";
+import { readHeader } from "../gguf/read-header.ts";
+import type { Metadata } from "../gguf/read-metadata.ts";
+import { summarizeHeaders } from "../gguf/summarize-headers.ts";
+import type { GgufSummary } from "../model.ts";
+import type { FileType } from "./file-types.ts";
+import { readLayout, type SourceLayout, type SourceTensor } from "./source-layout.ts";
+import { chooseTypes, type QuantizedModel } from "./tensor-types.ts";
+import { writeHeader } from "./write-header.ts";
+
+/** Everything about a quantized file before it is written. */
+export interface QuantizationPlan {
+  /** All that comes before the tensors' data. */
+  readonly header: Buffer;
+  readonly job: Omit<QuantizeJob, "threads">;
+  /** Bytes of the whole file. */
+  readonly fileSize: number;
+  /** What the file will say of itself. */
+  readonly summary: GgufSummary;
+  readonly sourceBytes: number;
+  readonly bitsPerWeight: number;
+  /** Tensors whose rows the wanted type does not fit, so that they have another one. */
+  readonly fallbackTensors: number;
+}
+
+const FLOATS: ReadonlySet<string> = new Set(["F32", "F16", "BF16"]);
+
+/**
+ * Plans the quantization of a model.
+ * @param files its real paths, all shards in order
+ * @param mayRequantize whether weights that are quantized already may be quantized again
+ * @throws ServiceError invalid_model_file, or unsupported_feature for what cannot be converted
+ */
+export async function planQuantization(
+  files: readonly [string, ...string[]],
+  fileType: FileType,
+  mayRequantize: boolean,
+): Promise<QuantizationPlan> {
+  const layout = await readLayout(files);
+  const { tensors, alignment } = layout;
+  const chosen = chosenTypes(layout, fileType);
+  const jobs = tensors.map((tensor, at) => toJob(tensor, chosen[at]!.type, mayRequantize));
+  const written = jobs.map(({ weights, to }, at) => {
+    const { name, shape } = tensors[at]!;
+    return { name, shape, type: to.type, bytes: bytesOf(weights, to) };
+  });
+  const header = await writeHeader(layout, written, fileType.number);
+  const bytes = written.map((each) => each.bytes);
+  const fileSize = header.length + sum(bytes.map((each) => each + paddingOf(each, alignment)));
+  return {
+    header,
+    job: { files, tensors: jobs, alignment },
+    fileSize,
+    summary: await summarize(header, fileSize),
+    sourceBytes: sum(jobs.map(({ weights, from }) => bytesOf(weights, from))),
+    bitsPerWeight: (sum(bytes) * 8) / sum(jobs.map(({ weights }) => weights)),
+    fallbackTensors: chosen.filter(({ isFallback }) => isFallback).length,
+  };
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0);
+}
+
+function chosenTypes(layout: SourceLayout, fileType: FileType): ReturnType<typeof chooseTypes> {
+  try {
+    const named = layout.tensors.map((tensor) => ({ ...tensor, type: tensor.known?.name ?? "" }));
+    return chooseTypes(named, modelOf(layout.metadata), fileType);
+  } catch (error) {
+    throw error instanceof InvalidGguf ? unusable(layout.files[0], error) : error;
+  }
+}
+
+function modelOf(metadata: Metadata): QuantizedModel {
+  const named = metadata.get("general.architecture");
+  const architecture = typeof named === "string" ? named : "";
+  const first = (key: string): number | undefined => {
+    const value = metadata.get(`${architecture}.${key}`);
+    if (typeof value === "number") return value;
+    return typeof value === "object" ? value.numbers?.[0] : undefined;
+  };
+  const heads = first("attention.head_count") ?? 0;
+  const keys = first("attention.head_count_kv") ?? heads;
+  return {
+    architecture,
+    blocks: first("block_count") ?? 0,
+    experts: first("expert_count") ?? 0,
+    headsPerKey: keys > 0 ? Math.floor(heads / keys) : 0,
+  };
+}
+
+function toJob(tensor: SourceTensor, target: string, mayRequantize: boolean): TensorJob {
+  const { name, known, file, start, weights } = tensor;
+  if (!known) {
+    throw unsupported(`its tensor ${quoted(name)} has the type ${tensor.type}, which is not known here`);
+  }
+  const toType = ggmlTypeNumber(target);
+  const { block, bytes } = GGML_TYPES.get(toType)!;
+  if (known.name !== target) {
+    if (!FLOATS.has(known.name) && !mayRequantize) {
+      throw unsupported(
+        `its tensor ${quoted(name)} is quantized already (${known.name}), and quantizing again costs quality; start from a model in F32, F16 or BF16, or set allow_requantize`,
+      );
+    }
+    const canConvert = (tensor.type === 0 || TO_F32.has(tensor.type)) && FROM_F32.has(toType);
+    if (!canConvert) throw unsupported(`its tensor ${quoted(name)} has the type ${known.name}`);
+  }
+  return {
+    file,
+    offset: start,
+    weights,
+    from: { type: tensor.type, weights: known.block, bytes: known.bytes },
+    to: { type: toType, weights: block, bytes },
+  };
+}
+
+function unsupported(why: string): ServiceError {
+  return new ServiceError("unsupported_feature", `The model cannot be quantized: ${why}.`);
+}
+
+async function summarize(header: Buffer, fileSize: number): Promise<GgufSummary> {
+  const source = {
+    read: async (target: Uint8Array, position: number) => {
+      const part = header.subarray(position, position + target.length);
+      target.set(part);
+      return part.length;
+    },
+  };
+  return summarizeHeaders([await readHeader(source, fileSize)]);
+}

@@ -1,0 +1,191 @@
+import { performance } from "node:perf_hooks";
+import type { Engine } from "../../engine/engine.ts";
+import { type EngineSlot, EngineSlots } from "../../engine/engine-slots.ts";
+import type { Kernels } from "../../engine/prepare-engine.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import type { ModelLease } from "../model.ts";
+import type { ModelHashes } from "./model-hashes.ts";
+import { SAVED_NAME, type SavedEntry, type SavedFolder } from "./saved-folder.ts";
+import type { SavedHeader } from "./saved-file.ts";
+import { checkIdentity, type SlotIdentity, slotIdentity } from "./slot-identity.ts";
+
+/** The slots of a model, and the prompts that are saved of it. */
+export interface SlotList {
+  /** Empty while the model is not loaded. */
+  readonly slots: readonly EngineSlot[];
+  readonly saved: readonly SavedEntry[];
+}
+
+/** What was saved, or restored. */
+export interface SlotTransfer {
+  readonly slot: number;
+  readonly name: string;
+  readonly tokens: number;
+  /** Bytes of the state. */
+  readonly bytes: number;
+  readonly milliseconds: number;
+}
+
+export interface ModelSlotsOptions {
+  /** Undefined: saving is turned off. */
+  readonly folder: SavedFolder | undefined;
+  /** Bytes that all saved prompts may have. */
+  readonly limitBytes: number;
+  readonly hashes: Pick<ModelHashes, "of">;
+  readonly kernels: Kernels;
+  /** The alias of a model. @throws ServiceError model_not_found */
+  readonly aliasOf: (name: string) => Promise<string>;
+  readonly acquire: (name: string, signal: AbortSignal) => Promise<ModelLease>;
+  /** The engine of a model that is loaded. */
+  readonly engineOf: (alias: string) => Engine | undefined;
+}
+
+/** Saves the conversations that models have in their slots to files, and restores them. */
+export class ModelSlots {
+  readonly #options: ModelSlotsOptions;
+  readonly #engines = new WeakMap<Engine, EngineSlots>();
+
+  constructor(options: ModelSlotsOptions) {
+    this.#options = options;
+  }
+
+  async list(model: string, signal: AbortSignal): Promise<SlotList> {
+    const alias = await this.#options.aliasOf(model);
+    const engine = this.#options.engineOf(alias);
+    return {
+      slots: engine ? await this.of(engine).list(signal) : [],
+      saved: (await this.#options.folder?.list(alias)) ?? [],
+    };
+  }
+
+  /**
+   * Saves a slot under a name.
+   * @param wanted the slot; undefined: the one used last
+   * @throws ServiceError model_not_loaded, model_busy, slot_state_not_found, unsupported_feature, insufficient_disk
+   */
+  async save(
+    model: string,
+    { slot: wanted, name }: { readonly slot?: number | undefined; readonly name: string },
+    signal: AbortSignal,
+  ): Promise<SlotTransfer> {
+    if (!SAVED_NAME.test(name)) throw invalidName();
+    const startMs = performance.now();
+    const folder = this.#writable();
+    using lease = await this.#options.acquire(model, signal);
+    const identity = await this.identityOf(lease.engine, signal);
+    const slots = this.of(lease.engine);
+    const slot = wanted ?? usedLast(await slots.list(signal));
+    return await slots.save(
+      slot,
+      async (state) => {
+        const header = headerOf(identity, lease.engine, state.tokens.length, state.bytes);
+        await folder.write(lease.model.alias, name, header, state);
+        return { slot, name, tokens: header.tokens, bytes: header.bytes, milliseconds: since(startMs) };
+      },
+      { most: this.#options.limitBytes, signal },
+    );
+  }
+
+  /**
+   * Restores what was saved under a name.
+   * @param wanted the slot; undefined: an empty one, else the one that was not used for longest
+   * @throws ServiceError model_not_loaded, model_busy, slot_state_not_found, slot_state_mismatch
+   */
+  async restore(
+    model: string,
+    { slot: wanted, name }: { readonly slot?: number | undefined; readonly name: string },
+    signal: AbortSignal,
+  ): Promise<SlotTransfer> {
+    const startMs = performance.now();
+    const folder = this.#writable();
+    using lease = await this.#options.acquire(model, signal);
+    const { alias } = lease.model;
+    const header = await folder.header(alias, name);
+    checkIdentity(name, header, await this.identityOf(lease.engine, signal));
+    const slots = this.of(lease.engine);
+    const slot = wanted ?? leastNeeded(await slots.list(signal));
+    await folder.read(alias, name, async (state) => await slots.restore(slot, state, signal));
+    const { tokens, bytes } = header;
+    return { slot, name, tokens, bytes, milliseconds: since(startMs) };
+  }
+
+  /** Empties a slot, and returns how many tokens it had. */
+  async erase(model: string, slot: number, signal: AbortSignal): Promise<number> {
+    using lease = await this.#options.acquire(model, signal);
+    return await this.of(lease.engine).erase(slot, signal);
+  }
+
+  /** Deletes a saved prompt. @throws ServiceError slot_state_not_found */
+  async delete(model: string, name: string): Promise<void> {
+    await this.#writable().remove(await this.#options.aliasOf(model), name);
+  }
+
+  /** One for each engine, so that its transfers wait for each other. */
+  of(engine: Engine): EngineSlots {
+    const known = this.#engines.get(engine) ?? new EngineSlots(engine);
+    this.#engines.set(engine, known);
+    return known;
+  }
+
+  /** @throws ServiceError unsupported_feature for a model whose slots cannot be saved */
+  async identityOf({ spec }: Engine, signal: AbortSignal): Promise<SlotIdentity> {
+    if (spec.purpose !== "generate")
+      throw new ServiceError(
+        "unsupported_feature",
+        "The model does not generate text, so it has no prompts to save.",
+      );
+    if (spec.adapters.length > 0)
+      throw new ServiceError("unsupported_feature", "Prompts of a model with adapters cannot be saved.");
+    const { hashes, kernels } = this.#options;
+    return slotIdentity(await hashes.of(spec.modelFiles, signal), kernels, spec);
+  }
+
+  #writable(): SavedFolder {
+    const { folder } = this.#options;
+    if (folder) return folder;
+    throw new ServiceError(
+      "unsupported_feature",
+      "Saving prompts is turned off; set models.saved_prompts to the bytes that they may take on disk.",
+    );
+  }
+}
+
+export function headerOf(
+  identity: SlotIdentity,
+  { info }: Pick<Engine, "info">,
+  tokens: number,
+  bytes: number,
+): SavedHeader {
+  return { ...identity, tokens, bytes, contextSize: info.contextSize };
+}
+
+function usedLast(slots: readonly EngineSlot[]): number {
+  const [last] = slots
+    .filter(({ tokens, isBusy }) => tokens > 0 && !isBusy)
+    .toSorted((a, b) => b.lastUsed - a.lastUsed);
+  if (last) return last.id;
+  throw new ServiceError(
+    "slot_state_not_found",
+    "No idle slot of the model has a conversation to save; have it answer a request first.",
+  );
+}
+
+function leastNeeded(slots: readonly EngineSlot[]): number {
+  const [first] = slots
+    .filter(({ isBusy }) => !isBusy)
+    .toSorted((a, b) => Number(a.tokens > 0) - Number(b.tokens > 0) || a.lastUsed - b.lastUsed);
+  if (first) return first.id;
+  throw new ServiceError("model_busy", "All slots of the model are answering requests; try again later.");
+}
+
+function since(startMs: number): number {
+  return performance.now() - startMs;
+}
+
+function invalidName(): ServiceError {
+  return new ServiceError(
+    "invalid_parameter",
+    "name must have 1 to 64 letters, digits, dots, hyphens and underscores, and begin with a letter or digit.",
+    { param: "name" },
+  );
+}

@@ -1,0 +1,151 @@
+import { createHash } from "node:crypto";
+import { open } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
+import { z } from "zod";
+import type { SlotState } from "../../engine/engine-slots.ts";
+import { STATE_PIECE_BYTES } from "../../engine/protocol/slots.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+
+/**
+ * A file with what a slot had:
+ *
+ *   8 bytes  {@link MAGIC}
+ *   4 bytes  length of the header, little-endian
+ *   header   JSON
+ *   tokens   4 bytes each, little-endian
+ *   state    as llama.cpp has it
+ *   32 bytes SHA-256 of all that
+ */
+const MAGIC = Buffer.from("DAYSLOT1");
+const PREFIX_BYTES = MAGIC.length + 4;
+const HASH_BYTES = 32;
+/** A header is a few hundred bytes long. */
+const MAX_HEADER_BYTES = 16 * 1024;
+
+const hex = z.string().regex(/^[0-9a-f]{64}$/);
+
+const headerSchema = z.object({
+  /** SHA-256 of the model's files. */
+  model: hex,
+  /** SHA-256 of the engine's WebAssembly. */
+  engine: hex,
+  /** SHA-256 of the load settings that change what the model computes. */
+  settings: hex,
+  tokens: z.int().min(1).max(STATE_PIECE_BYTES),
+  /** Bytes of the state. */
+  bytes: z.int().min(1),
+  contextSize: z.int().min(1),
+});
+export type SavedHeader = z.infer<typeof headerSchema>;
+
+/** Bytes of the file of such a state. */
+export function savedFileBytes(header: SavedHeader): number {
+  return PREFIX_BYTES + encodeHeader(header).length + header.tokens * 4 + header.bytes + HASH_BYTES;
+}
+
+/** Writes a file that must not exist. */
+export async function writeSavedFile(
+  file: string,
+  header: SavedHeader,
+  { tokens, pieces }: SlotState,
+): Promise<void> {
+  await using handle = await open(file, "wx", 0o600);
+  const hash = createHash("sha256");
+  const write = async (bytes: Uint8Array): Promise<void> => {
+    hash.update(bytes);
+    await handle.writeFile(bytes);
+  };
+  const json = encodeHeader(header);
+  const length = Buffer.alloc(4);
+  length.writeUInt32LE(json.length);
+  await write(Buffer.concat([MAGIC, length, json, encodeTokens(tokens)]));
+  for await (const piece of pieces) await write(piece);
+  await handle.writeFile(hash.digest());
+  await handle.sync();
+}
+
+/**
+ * Reads the header of a file.
+ * @throws ServiceError slot_state_mismatch when it is none of ours, or damaged
+ */
+export async function readSavedHeader(file: string): Promise<SavedHeader> {
+  await using handle = await open(file);
+  return (await headerOf(handle)).header;
+}
+
+/** What is in a file; its `pieces` throw slot_state_mismatch at their end when the file is damaged. */
+export async function readSavedFile(handle: FileHandle): Promise<SlotState> {
+  const { header, prefix } = await headerOf(handle);
+  const hash = createHash("sha256").update(prefix);
+  const tokenBytes = await readAt(handle, prefix.length, header.tokens * 4);
+  hash.update(tokenBytes);
+  return {
+    tokens: Int32Array.from({ length: header.tokens }, (_, at) => tokenBytes.readInt32LE(at * 4)),
+    bytes: header.bytes,
+    pieces: piecesOf(handle, prefix.length + tokenBytes.length, header.bytes, hash),
+  };
+}
+
+async function* piecesOf(
+  handle: FileHandle,
+  start: number,
+  bytes: number,
+  hash: ReturnType<typeof createHash>,
+): AsyncGenerator<Uint8Array<ArrayBuffer>, void, undefined> {
+  for (let offset = 0; offset < bytes; offset += STATE_PIECE_BYTES) {
+    const piece = await readAt(handle, start + offset, Math.min(STATE_PIECE_BYTES, bytes - offset));
+    hash.update(piece);
+    yield piece;
+  }
+  const expected = await readAt(handle, start + bytes, HASH_BYTES);
+  if (!expected.equals(hash.digest())) throw damaged();
+}
+
+async function headerOf(handle: FileHandle): Promise<{ header: SavedHeader; prefix: Buffer }> {
+  const start = await readAt(handle, 0, PREFIX_BYTES);
+  const length = start.readUInt32LE(MAGIC.length);
+  if (!start.subarray(0, MAGIC.length).equals(MAGIC) || length > MAX_HEADER_BYTES) throw damaged();
+  const json = await readAt(handle, PREFIX_BYTES, length);
+  const parsed = headerSchema.safeParse(parseJson(json.toString()));
+  if (!parsed.success) throw damaged();
+  const { tokens, bytes } = parsed.data;
+  const { size } = await handle.stat();
+  if (size !== PREFIX_BYTES + length + tokens * 4 + bytes + HASH_BYTES) throw damaged();
+  return { header: parsed.data, prefix: Buffer.concat([start, json]) };
+}
+
+async function readAt(handle: FileHandle, position: number, length: number): Promise<Buffer<ArrayBuffer>> {
+  const buffer = Buffer.alloc(length);
+  let done = 0;
+  while (done < length) {
+    const { bytesRead } = await handle.read(buffer, done, length - done, position + done);
+    if (bytesRead === 0) throw damaged();
+    done += bytesRead;
+  }
+  return buffer;
+}
+
+function encodeHeader(header: SavedHeader): Buffer {
+  return Buffer.from(JSON.stringify(header));
+}
+
+function encodeTokens(tokens: Int32Array): Buffer {
+  const bytes = Buffer.alloc(tokens.length * 4);
+  tokens.forEach((token, at) => bytes.writeInt32LE(token, at * 4));
+  return bytes;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function damaged(): ServiceError {
+  return new ServiceError(
+    "slot_state_mismatch",
+    "The saved prompt's file is damaged; delete it and save again.",
+  );
+}

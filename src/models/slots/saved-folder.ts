@@ -1,0 +1,232 @@
+import { createHash, randomUUID } from "node:crypto";
+import { mkdir, open, stat, utimes } from "node:fs/promises";
+import path from "node:path";
+import type { SlotState } from "../../engine/engine-slots.ts";
+import { isSystemError } from "../../errors/exhausted-resource.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import { listNames } from "../../files/list-names.ts";
+import { removeFile } from "../../files/remove-file.ts";
+import { replaceFile } from "../../files/replace-file.ts";
+import { writeRefusal } from "../../files/write-refusal.ts";
+import {
+  readSavedFile,
+  readSavedHeader,
+  savedFileBytes,
+  type SavedHeader,
+  writeSavedFile,
+} from "./saved-file.ts";
+
+/** Names that users give. */
+export const SAVED_NAME = /^[A-Za-z0-9][\w.-]{0,63}$/;
+/** Names that the daemon gives: of what the conversation's tokens are. */
+const AUTOMATIC_NAME = /^@[0-9a-f]{16}$/;
+
+const EXTENSION = ".slot";
+const PARTIAL = ".partial";
+/** Far longer than writing takes; a file that is older was left by a daemon that was killed. */
+const ABANDONED_MS = 60 * 60 * 1000;
+
+/** A file on disk. */
+export interface SavedEntry {
+  readonly name: string;
+  readonly isAutomatic: boolean;
+  readonly bytes: number;
+  /** Unix milliseconds. */
+  readonly savedAt: number;
+  /** Undefined when the file is damaged. */
+  readonly header: SavedHeader | undefined;
+}
+
+interface Candidate {
+  readonly file: string;
+  readonly name: string;
+  readonly bytes: number;
+  readonly savedAt: number;
+}
+
+/**
+ * The folder of saved prompts: one folder for each model, one file for each prompt. All of them together have at most so many
+ * bytes: the oldest make room for new ones, those that were saved automatically first.
+ */
+export class SavedFolder {
+  readonly #folder: string;
+  readonly #limitBytes: number;
+
+  constructor(folder: string, limitBytes: number) {
+    this.#folder = folder;
+    this.#limitBytes = limitBytes;
+  }
+
+  /** The automatic name of a conversation. */
+  static automaticName(tokens: Int32Array): string {
+    const bytes = new Uint8Array(tokens.buffer, tokens.byteOffset, tokens.byteLength);
+    return `@${createHash("sha256").update(bytes).digest("hex").slice(0, 16)}`;
+  }
+
+  /** Of one model, the newest first. */
+  async list(alias: string): Promise<readonly SavedEntry[]> {
+    const entries = (await this.#filesIn(this.#folderOf(alias))).map(
+      async ({ file, name, bytes, savedAt }) => ({
+        name,
+        isAutomatic: isAutomatic(name),
+        bytes,
+        savedAt,
+        header: await readSavedHeader(file).catch(() => undefined),
+      }),
+    );
+    return (await Promise.all(entries)).toSorted((a, b) => b.savedAt - a.savedAt);
+  }
+
+  /** @throws ServiceError slot_state_not_found, or slot_state_mismatch for a damaged file */
+  async header(alias: string, name: string): Promise<SavedHeader> {
+    return await this.#found(name, async () => await readSavedHeader(this.#fileOf(alias, name)));
+  }
+
+  /** The tokens in a file. @throws ServiceError like {@link header} */
+  async tokens(alias: string, name: string): Promise<Int32Array> {
+    return await this.#found(name, async () => {
+      await using handle = await open(this.#fileOf(alias, name));
+      return (await readSavedFile(handle)).tokens;
+    });
+  }
+
+  /** Opens a file and has it read. @throws ServiceError like {@link header} */
+  async read(alias: string, name: string, use: (state: SlotState) => Promise<void>): Promise<void> {
+    await this.#found(name, async () => {
+      await using handle = await open(this.#fileOf(alias, name));
+      await use(await readSavedFile(handle));
+    });
+  }
+
+  /**
+   * Writes a prompt in place of one with the same name.
+   * @throws ServiceError insufficient_disk when it is larger than all may be, cache_not_writable
+   */
+  async write(alias: string, name: string, header: SavedHeader, state: SlotState): Promise<number> {
+    const bytes = savedFileBytes(header);
+    const folder = this.#folderOf(alias);
+    const file = this.#fileOf(alias, name);
+    await this.#makeRoom(bytes, file, isAutomatic(name));
+    const partial = path.join(folder, `${randomUUID()}${PARTIAL}`);
+    try {
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      await writeSavedFile(partial, header, state);
+      await replaceFile(partial, file);
+    } catch (error) {
+      await removeFile(partial).catch(() => undefined);
+      throw notWritable(error, this.#folder);
+    }
+    return bytes;
+  }
+
+  /** Makes a file the newest; false if there is none of that name. */
+  async touch(alias: string, name: string): Promise<boolean> {
+    const now = new Date();
+    return await utimes(this.#fileOf(alias, name), now, now).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  /** @throws ServiceError slot_state_not_found */
+  async remove(alias: string, name: string): Promise<void> {
+    await this.#found(name, async () => await stat(this.#fileOf(alias, name)));
+    await removeFile(this.#fileOf(alias, name)).catch((error: unknown) => {
+      throw notWritable(error, this.#folder);
+    });
+  }
+
+  /** Removes all that a model has. */
+  async removeAll(alias: string): Promise<void> {
+    for (const { file } of await this.#filesIn(this.#folderOf(alias))) await removeFile(file);
+  }
+
+  /** An alias may hold characters that a file name may not. */
+  #folderOf(alias: string): string {
+    return path.join(this.#folder, createHash("sha256").update(alias).digest("hex").slice(0, 32));
+  }
+
+  #fileOf(alias: string, name: string): string {
+    if (!SAVED_NAME.test(name) && !AUTOMATIC_NAME.test(name)) throw notFound(name);
+    return path.join(this.#folderOf(alias), `${name}${EXTENSION}`);
+  }
+
+  async #found<Result>(name: string, use: () => Promise<Result>): Promise<Result> {
+    try {
+      return await use();
+    } catch (error) {
+      if (isSystemError(error) && (error.code === "ENOENT" || error.code === "ENOTDIR")) throw notFound(name);
+      throw error;
+    }
+  }
+
+  /** Automatic ones never displace what a user has saved. */
+  async #makeRoom(bytes: number, replaced: string, isForAutomatic: boolean): Promise<void> {
+    const all = (
+      await Promise.all((await this.#folders()).map(async (each) => await this.#filesIn(each)))
+    ).flat();
+    const others = all.filter(({ file }) => file !== replaced);
+    const removable = others
+      .filter(({ name }) => !isForAutomatic || isAutomatic(name))
+      .toSorted((a, b) => Number(isAutomatic(b.name)) - Number(isAutomatic(a.name)) || a.savedAt - b.savedAt);
+    let total = bytes + others.reduce((sum, each) => sum + each.bytes, 0);
+    const removed: Candidate[] = [];
+    for (const candidate of removable) {
+      if (total <= this.#limitBytes) break;
+      removed.push(candidate);
+      total -= candidate.bytes;
+    }
+    if (total > this.#limitBytes) throw tooLarge(bytes, this.#limitBytes);
+    for (const { file } of removed) await removeFile(file);
+  }
+
+  async #folders(): Promise<string[]> {
+    return (await listNames(this.#folder)).map((name) => path.join(this.#folder, name));
+  }
+
+  async #filesIn(folder: string): Promise<Candidate[]> {
+    const files = (await listNames(folder)).map(async (entry) => {
+      const file = path.join(folder, entry);
+      const stats = await stat(file).catch(() => undefined);
+      if (!stats?.isFile()) return [];
+      if (entry.endsWith(PARTIAL) && Date.now() - stats.mtimeMs > ABANDONED_MS)
+        await removeFile(file).catch(() => undefined);
+      if (!entry.endsWith(EXTENSION)) return [];
+      const name = entry.slice(0, -EXTENSION.length);
+      return SAVED_NAME.test(name) || isAutomatic(name)
+        ? [{ file, name, bytes: stats.size, savedAt: stats.mtimeMs }]
+        : [];
+    });
+    return (await Promise.all(files)).flat();
+  }
+}
+
+function isAutomatic(name: string): boolean {
+  return AUTOMATIC_NAME.test(name);
+}
+
+function notFound(name: string): ServiceError {
+  return new ServiceError(
+    "slot_state_not_found",
+    `The model has no saved prompt ${JSON.stringify(name.slice(0, 100))}; GET its slots to see which there are.`,
+  );
+}
+
+function tooLarge(bytes: number, limit: number): ServiceError {
+  return new ServiceError(
+    "insufficient_disk",
+    `The prompt takes ${bytes} bytes, more than models.saved_prompts leaves of its ${limit}; delete saved prompts or raise it.`,
+  );
+}
+
+function notWritable(error: unknown, folder: string): unknown {
+  if (error instanceof ServiceError) return error;
+  const refusal = writeRefusal(error);
+  if (refusal === undefined) return error;
+  const isFull = isSystemError(error) && (error.code === "ENOSPC" || error.code === "EDQUOT");
+  return new ServiceError(
+    isFull ? "insufficient_disk" : "cache_not_writable",
+    `The prompt cannot be saved in ${folder}: ${refusal}.`,
+    { cause: error },
+  );
+}

@@ -1,0 +1,93 @@
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { createGgufInspector } from "../../../../src/models/gguf/inspect-gguf.ts";
+import { findFileType } from "../../../../src/models/quantize/file-types.ts";
+import { planQuantization } from "../../../../src/models/quantize/plan-quantization.ts";
+import { type GgufFile, u16, u32, i32, writeGguf } from "../../../support/gguf-writer.ts";
+import { tinyLlama } from "../../../support/tiny-models.ts";
+import { temporaryFolder } from "../../models/temporary-folder.ts";
+
+async function written(file: GgufFile, name = "model.gguf"): Promise<string> {
+  const target = path.join(await temporaryFolder(), name);
+  writeGguf(target, file);
+  return target;
+}
+
+const Q4_0 = findFileType("q4_0");
+
+describe("the plan of a quantization", () => {
+  test("tells what the file will say of itself", async () => {
+    const source = await written(tinyLlama({ weights: "F16" }));
+    const before = await createGgufInspector()([source]);
+    const { summary, fileSize, sourceBytes, bitsPerWeight } = await planQuantization([source], Q4_0, false);
+    expect(summary).toMatchObject({ quantization: "Q4_0", fileSize, parameters: before.parameters });
+    expect(fileSize).toBeLessThan(before.fileSize / 2);
+    expect(sourceBytes).toBeLessThan(before.fileSize);
+    expect(bitsPerWeight).toBeGreaterThan(4.5);
+    expect(bitsPerWeight).toBeLessThan(8);
+  });
+
+  test("joins shards, and leaves their keys out", async () => {
+    const whole = tinyLlama();
+    const folder = await temporaryFolder();
+    const half = Math.floor(whole.tensors.length / 2);
+    const shard = (no: number, tensors: GgufFile["tensors"], metadata: GgufFile["metadata"]): string => {
+      const file = path.join(folder, `model-0000${no + 1}-of-00002.gguf`);
+      const count = i32(whole.tensors.length);
+      const split = { "split.no": u16(no), "split.count": u16(2), "split.tensors.count": count };
+      writeGguf(file, { metadata: { ...metadata, ...split }, tensors });
+      return file;
+    };
+    const first = shard(0, whole.tensors.slice(0, half), whole.metadata);
+    const second = shard(1, whole.tensors.slice(half), {});
+    const joined = await planQuantization([first, second], Q4_0, false);
+    const single = await planQuantization([await written(whole)], Q4_0, false);
+    expect(joined.header).toEqual(single.header);
+    expect(new Set(joined.job.tensors.map(({ file }) => file))).toEqual(new Set([0, 1]));
+  });
+
+  test("keeps to the alignment of the file", async () => {
+    const model = tinyLlama();
+    const aligned = { ...model, metadata: { ...model.metadata, "general.alignment": u32(16) } };
+    const { header, job } = await planQuantization([await written(aligned)], Q4_0, false);
+    expect(job.alignment).toBe(16);
+    expect(header.length % 16).toBe(0);
+  });
+
+  test("refuses what is quantized already, unless that is wanted", async () => {
+    const source = await written(tinyLlama({ weights: "Q8_0" }));
+    await expect(planQuantization([source], Q4_0, false)).rejects.toMatchObject({
+      code: "unsupported_feature",
+      message: expect.stringContaining("allow_requantize"),
+    });
+    const { summary } = await planQuantization([source], Q4_0, true);
+    expect(summary.quantization).toBe("Q4_0");
+  });
+
+  test("counts the tensors whose rows the type does not fit", async () => {
+    const source = await written(tinyLlama({ embedding: 96, feedForward: 160 }));
+    expect((await planQuantization([source], findFileType("Q4_K_M"), false)).fallbackTensors).toBe(14);
+  });
+
+  test("refuses rows that no type fits", async () => {
+    const source = await written(tinyLlama({ embedding: 40, heads: 2, kvHeads: 2 }));
+    await expect(planQuantization([source], Q4_0, false)).rejects.toMatchObject({
+      code: "invalid_model_file",
+      message: expect.stringContaining("blocks of Q8_0 do not divide"),
+    });
+  });
+});
+
+describe("names of quantizations", () => {
+  test.each([
+    ["q4_k", "Q4_K_M"],
+    ["Q5_K_S", "Q5_K_S"],
+    ["bf16", "BF16"],
+  ])("%s is %s", (name, found) => {
+    expect(findFileType(name).name).toBe(found);
+  });
+
+  test.each(["IQ2_M", "Q2_K_S", "IQ3_XXS"])("%s needs an importance matrix", (name) => {
+    expect(() => findFileType(name)).toThrow(/needs an importance matrix/);
+  });
+});

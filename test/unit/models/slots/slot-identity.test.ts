@@ -1,0 +1,37 @@
+import { expect, test } from "vitest";
+import { checkIdentity, isSame, slotIdentity } from "../../../../src/models/slots/slot-identity.ts";
+import { engineSpec } from "../../../support/engine-fixture.ts";
+
+const [MODEL, OTHER] = ["1".repeat(64), "2".repeat(64)];
+const spec = engineSpec("/models/a.gguf");
+const header = {
+  ...slotIdentity(MODEL, "daybreak", spec),
+  tokens: 3,
+  bytes: 8,
+  contextSize: 512,
+};
+
+test("a prompt fits a model with another context, place, number of slots and threads", () => {
+  const same = engineSpec("/elsewhere/b.gguf", {
+    contextSize: 8192,
+    sharedContext: true,
+    slots: 1,
+    threads: 3,
+    batchSize: 512,
+    chatTemplate: "{{ messages }}",
+    contextShift: true,
+  });
+  expect(isSame(header, slotIdentity(MODEL, "daybreak", same))).toBe(true);
+  expect(() => checkIdentity("story", header, slotIdentity(MODEL, "daybreak", same))).not.toThrow();
+});
+
+test.each([
+  ["model file", slotIdentity(OTHER, "daybreak", spec)],
+  ["version of the engine", slotIdentity(MODEL, "stock", spec)],
+  ["load settings", slotIdentity(MODEL, "daybreak", { ...spec, cacheTypeK: "q8_0" })],
+  ["load settings", slotIdentity(MODEL, "daybreak", { ...spec, flashAttention: "true" })],
+])("a prompt is refused, and the error names the other %s", (what, now) => {
+  expect(() => checkIdentity("story", header, now)).toThrow(
+    expect.objectContaining({ code: "slot_state_mismatch", message: expect.stringContaining(what) }),
+  );
+});
