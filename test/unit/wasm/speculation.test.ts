@@ -228,29 +228,31 @@ describe("the server's own guessing", () => {
   });
 });
 
+/** Whether llama.cpp's own function was called. */
+const mark = (): number => view.getInt32(FALLBACK_MARK, true);
+
+const KV_CACHE = 526384n;
+const MAMBA = 1n;
+const BYTES_OF_TOKEN = 80;
+
+/** A draft model that has read so many tokens. */
+function draftWith(read: number, memoryClass = KV_CACHE): void {
+  setPointer(DRAFT + 288, DRAFT_CONTEXT);
+  setInt(DRAFT_CONTEXT + 16, 64);
+  setPointer(DRAFT_CONTEXT + 256, DRAFT_CONTEXT + 1024);
+  view.setBigUint64(DRAFT_CONTEXT + 1024, memoryClass, true);
+  setInt(TOKENS_READ, read);
+  setInt(FALLBACK_MARK, 0);
+}
+
+/** Asks it for a guess behind a text in which nothing repeats; returns how many tokens it may guess. */
+function asked(length: number, situation: Situation = {}): number {
+  expect(guessed(count(1, length), situation)).toEqual([]);
+  call.draft(BigInt(DRAFT), BigInt(WISHES));
+  return mark() === 1 ? view.getInt32(WISH + 4, true) : 0;
+}
+
 describe("a draft model", () => {
-  const KV_CACHE = 526384n;
-  const MAMBA = 1n;
-  const BYTES_OF_TOKEN = 80;
-  const mark = (): number => view.getInt32(FALLBACK_MARK, true);
-
-  /** A draft model that has read so many tokens. */
-  function draftWith(read: number, memoryClass = KV_CACHE): void {
-    setPointer(DRAFT + 288, DRAFT_CONTEXT);
-    setInt(DRAFT_CONTEXT + 16, 64);
-    setPointer(DRAFT_CONTEXT + 256, DRAFT_CONTEXT + 1024);
-    view.setBigUint64(DRAFT_CONTEXT + 1024, memoryClass, true);
-    setInt(TOKENS_READ, read);
-    setInt(FALLBACK_MARK, 0);
-  }
-
-  /** Asks it for a guess behind a text in which nothing repeats; returns how many tokens it may guess. */
-  function asked(length: number, situation: Situation = {}): number {
-    expect(guessed(count(1, length), situation)).toEqual([]);
-    call.draft(BigInt(DRAFT), BigInt(WISHES));
-    return mark() === 1 ? view.getInt32(WISH + 4, true) : 0;
-  }
-
   test("reads what it lacks before it guesses, and forgets what was wrong", () => {
     draftWith(20);
     expect(asked(100)).toBe(4);
