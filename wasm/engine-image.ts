@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "3b407b472d912d9962af1e08134fc9d174755ba3eea138fd8089d7c824fc95e0";
+const KERNELS_SHA256 = "49398f5d04900669cfdd57a47fb897c40e7c5bf6676b5f654e3304d0863c93f9";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "39fc3480e1cf89c35037287a30cae276aee25343e50d81f0a11d0b8576dcf72a";
+export const IMAGE_SHA256 = "b1f407e27225375216ab53e6be908ff2560bed46ac4be9dd84d946e8c95763a7";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

@@ -48,12 +48,14 @@ const GUESS = THREAD + 17;
 const ALLOCATE = THREAD + 18;
 const STATE_SIZE = THREAD + 19;
 const PUSH_TOKEN = THREAD + 20;
-const DRAFT_PROCESS = THREAD + 21;
-const DRAFT = THREAD + 22;
-const BATCH_ADD = THREAD + 23;
-const REMOVE = THREAD + 24;
-const POSITION = THREAD + 25;
-const BATCH_CLEAR = THREAD + 26;
+const COPY_SEQUENCE = THREAD + 21;
+const SINGLE_TASK = THREAD + 22;
+const DRAFT_PROCESS = THREAD + 23;
+const DRAFT = THREAD + 24;
+const BATCH_ADD = THREAD + 25;
+const REMOVE = THREAD + 26;
+const POSITION = THREAD + 27;
+const BATCH_CLEAR = THREAD + 28;
 const BARRIER = 1;
 
 /** Functions that turn rows of blocks into floats, or back. */
@@ -123,6 +125,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [0x60, 2, I64, I32, 1, I64],
         [0x60, 3, I64, I32, I32, 1, I64],
         type(I64, I32),
+        type(I64, I32, I32),
+        [0x60, 3, I64, I64, I32, 1, I32],
         [0x60, 5, I64, I32, I32, I32, I32, 1, I32],
         [0x60, 4, I64, I32, I32, I32, 0],
       ]),
@@ -156,10 +160,12 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [4],
         [17],
         [18],
-        [5],
-        [0],
         [19],
         [20],
+        [5],
+        [0],
+        [21],
+        [22],
         [9],
         [1],
       ]),
@@ -208,6 +214,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         body(...allocate),
         body(0x42, 0),
         body(),
+        body(),
+        body(0x41, 0),
         body(...mark, 0x41, 1),
         body(...mark),
         body(...countRead, 0x41, 0),
@@ -293,6 +301,10 @@ export function linkHost(
       get_state: ALTERNATES,
       set_state: ALTERNATES,
       push_token: PUSH_TOKEN,
+      copy_sequence: COPY_SEQUENCE,
+      try_to_allocate: THREAD,
+      original_tokenize_input: OPERATOR,
+      original_process_single_task: SINGLE_TASK,
       vocabulary_is_end: IS_END,
       vocabulary_piece: PIECE,
       free_memory: BARRIER,

@@ -51,8 +51,8 @@ int32_t kernel_draft_process(draft_model *draft, const cpp_vector *tokens) {
   enum { DONE = 1 };
   const batch_token *first = tokens->begin, *end = tokens->end;
   if (first == end) return DONE;
-  const server_slot *slot = slot_of(SERVER, first->slot);
-  if (!slot->task || slot->task->most_guessed == 0 || slot->state == STATE_GENERATING) return DONE;
+  const server_slot *slot = slot_at(SERVER, first->slot);
+  if (!slot->task || slot->task->most_guessed == 0 || slot->state == SLOT_GENERATES) return DONE;
   for (const batch_token *one = first; one != end; one++)
     if (one->id < 0 || one->slot != first->slot) return DONE;
   return tokens_read(draft->context, first->slot) == first->position ? original_draft_process(draft, tokens) : DONE;
@@ -84,7 +84,7 @@ void kernel_draft(draft_model *draft, const cpp_vector *wishes) {
   for (int64_t i = 0; i < slots; i++) {
     guess_wish *wish = &first[i];
     if (!wish->is_wanted) continue;
-    int64_t limit = guess_limit(record_of(slots, i, BY_DRAFT), wish, slot_of(SERVER, i), COST_OF_DRAFT);
+    int64_t limit = guess_limit(record_of(slots, i, BY_DRAFT), wish, slot_at(SERVER, i), COST_OF_DRAFT);
     if (limit > room) limit = room;
     wish->is_wanted = limit > 0 && catch_up(draft, wish, (int32_t)i);
     if (!wish->is_wanted) continue;

@@ -50,7 +50,7 @@ export function buildLoadParameters(
       spec_draft_ngl: isCpu ? 0 : ALL_LAYERS,
       spec_draft_p_min: DRAFT_CERTAINTY,
     }),
-    cache_idle_slots: (settings.promptCacheBytes ?? 0) > 0,
+    cache_idle_slots: false, // needs llama.cpp's prompt cache, which is turned off
     ...withoutUndefined({
       n_keep: settings.numKeep,
       n_cache_reuse: settings.cacheReuse,

@@ -12,7 +12,6 @@ const FREE_SHARE = 1 / 8;
 
 export interface PromptCacheQuestion {
   readonly spec: Pick<EngineSpec, "purpose" | "contextSize" | "contextShift" | "cacheReuse" | "gpuLayers"> & {
-    readonly adapters: readonly unknown[];
     readonly draft?: unknown;
   };
   readonly kvBytesPerToken: number;
@@ -25,18 +24,17 @@ export interface PromptCacheQuestion {
 
 /** Bytes that an engine gets for prompts that no slot holds any more; undefined: none. */
 export function choosePromptCache({
-  spec: { purpose, contextSize, contextShift, cacheReuse = 0, gpuLayers, adapters, draft },
+  spec: { purpose, contextSize, contextShift, cacheReuse = 0, gpuLayers, draft },
   kvBytesPerToken,
   kernels,
   configured,
   freeBytes,
 }: PromptCacheQuestion): number | undefined {
-  // What is left of a shifted context was computed from what has been dropped, and what an adapter computes is not for others.
+  // What is left of a shifted context was computed from what has been dropped.
   const isShifted = contextShift || cacheReuse > 0;
-  const isOwn = isShifted || adapters.length > 0;
-  // A draft model has read less than the model, and what it has read would be kept with it.
-  if (purpose !== "generate" || kernels === "stock" || isOwn || gpuLayers !== 0 || draft !== undefined)
-    return undefined;
+  // A draft model would have read something else.
+  const isPlain = gpuLayers === 0 && draft === undefined;
+  if (purpose !== "generate" || kernels === "stock" || isShifted || !isPlain) return undefined;
   if (configured >= 0) return configured || undefined;
   const wished = Math.min(MOST_BYTES, CONTEXTS * contextSize * kvBytesPerToken);
   return Math.max(0, Math.floor(Math.min(wished, freeBytes * FREE_SHARE))) || undefined;

@@ -12,7 +12,6 @@ const SPEC = {
   contextSize: 4096,
   contextShift: false,
   gpuLayers: 0,
-  adapters: [],
 } as const;
 const QUESTION: PromptCacheQuestion = {
   spec: SPEC,
@@ -35,7 +34,6 @@ test.each([
   ["nothing where parts of prompts are moved", { spec: { ...SPEC, cacheReuse: 64 } }, undefined],
   ["nothing with layers on a GPU", { spec: { ...SPEC, gpuLayers: 3 } }, undefined],
   ["nothing with a draft model", { spec: { ...SPEC, draft: {} } }, undefined],
-  ["nothing with adapters", { spec: { ...SPEC, adapters: ["a"] } }, undefined],
 ] as const)("prompts get %s", (_, change, bytes) => {
   expect(choosePromptCache({ ...QUESTION, ...change })).toBe(bytes);
 });
