@@ -166,7 +166,13 @@ export interface Model {
   readonly projector: string | undefined;
   /** The file of its draft model. */
   readonly draft?: string | undefined;
-  readonly adapters: readonly { readonly path: string; readonly scale: number }[];
+  readonly adapters: readonly {
+    readonly path: string;
+    /** For requests that do not choose. */
+    readonly scale: number;
+    /** Its own among those of the model. */
+    readonly name: string;
+  }[];
   readonly gguf: GgufSummary;
   readonly capabilities: Capabilities;
   readonly settings: ModelSettings;
@@ -361,6 +367,8 @@ export interface PullResult {
 export interface ModelLease extends Disposable {
   readonly model: Model;
   readonly engine: Engine;
+  /** The adapter that the name of the model chose, as in "base:adapter". */
+  readonly adapter?: string | undefined;
   /** What a client is told whose prompt is longer than the context; absent where nobody can load it otherwise. */
   readonly explainExcess?: (excess: ContextExcess) => string;
 }
