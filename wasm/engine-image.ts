@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "49398f5d04900669cfdd57a47fb897c40e7c5bf6676b5f654e3304d0863c93f9";
+const KERNELS_SHA256 = "52cc73633a9f69eff9545744981c49b48fe323a2c632570cc23b5f79bdd5a407";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "b1f407e27225375216ab53e6be908ff2560bed46ac4be9dd84d946e8c95763a7";
+export const IMAGE_SHA256 = "00fd5138f6143326ce300baa0e43cb91534c526e5c353cf6d5965e3e92800d08";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {
