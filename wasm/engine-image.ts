@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "215746f958e17910ba9d8092473d5d07bec27fa0ae29806c7fb31ccb6c5997fe";
+const KERNELS_SHA256 = "bddc96db310619c36ea5eaa1eec548ff52cd708194bd983ada421e9e6c739305";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "d299ca08a4a0d293acb4517ab2633a87a3a8a001cd5d2f12097170e7e2e02e52";
+export const IMAGE_SHA256 = "48605e366b2b9f80d23c44a0d46eee66ef2892fadbc6a5b252437c0f92b1a33e";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

@@ -7,8 +7,6 @@
 // Why a slot cannot be saved or restored; src/engine/core/engine-slots.ts has the same numbers.
 enum { NO_SLOT = -1, BUSY = -2, HAS_MEDIA = -3, NOT_A_KV_CACHE = -4, DAMAGED = -5, NO_ROOM = -6 };
 
-extern uint64_t state_size(llama_context *context, int32_t sequence, int32_t flags);
-extern uint64_t get_state(llama_context *context, uint8_t *to, uint64_t size, int32_t sequence, int32_t flags);
 extern uint64_t set_state(llama_context *context, const uint8_t *from, uint64_t size, int32_t sequence, int32_t flags);
 extern void push_token(void *tokens, int32_t token);
 
@@ -50,7 +48,7 @@ int64_t daybreak_slot_size(int32_t number) {
   const int32_t refusal = refusal_of(slot);
   if (refusal) return refusal;
   if (slot->media > 0) return HAS_MEDIA;
-  return (int64_t)state_size(slot->context, number, 0);
+  return written_size(slot->context, number);
 }
 
 // Streams of a context, by what llama.cpp writes of an empty slot: the number of streams, and as many counts of cells.
@@ -70,7 +68,7 @@ int64_t daybreak_slot_save(int32_t number, int32_t *tokens, uint8_t *state, int6
   const int64_t length = slot->tokens_end - slot->tokens;
   for (int64_t i = 0; i < length; i++) tokens[i] = slot->tokens[i];
   if (length == 0) return 0;
-  const int64_t written = (int64_t)get_state(context, state, (uint64_t)size, number, 0);
+  const int64_t written = write_state(context, state, size, number);
   const int64_t kept = without_streams(context, state, written, (uint32_t)length);
   return kept > 0 ? kept : DAMAGED;
 }
