@@ -23,7 +23,7 @@ The Vercel AI SDK works with any of these three providers; its Anthropic provide
 
 Any key works, unless \`api_keys\` is configured.
 
-Agents, frameworks and frontends use the same addresses: [clients.md](clients.md) has their settings, and says which are tried by the tests. For those that support Ollama, its API ([ollama.md](ollama.md)) is often the better choice, because it loads models on demand.
+Agents, frameworks and frontends use the same addresses: [clients.md](clients.md) has their settings, and says which are tried by the tests. For those that support Ollama, there is its API ([ollama.md](ollama.md)), for those of llama.cpp's server there are its routes ([llama-server.md](llama-server.md)).
 
 ## What applies to all of them
 

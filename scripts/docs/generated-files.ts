@@ -4,6 +4,7 @@ import { compatibilityPage } from "./compatibility-page.ts";
 import { configurationPage } from "./configuration-page.ts";
 import { errorsPage } from "./errors-page.ts";
 import { exampleConfig } from "./example-config.ts";
+import { llamaServerPage } from "./llama-server-page.ts";
 import { manPage } from "./man-page.ts";
 import { observabilityPage } from "./observability-page.ts";
 import { ollamaPage } from "./ollama-page.ts";
@@ -22,6 +23,7 @@ export async function generatedFiles(): Promise<readonly GeneratedFile[]> {
     { file: at("docs/api.md"), text: apiPage() },
     { file: at("docs/compatibility.md"), text: compatibilityPage() },
     { file: at("docs/ollama.md"), text: ollamaPage() },
+    { file: at("docs/llama-server.md"), text: llamaServerPage() },
     { file: at("docs/templates.md"), text: templatesPage() },
     { file: at("docs/errors.md"), text: errorsPage() },
     { file: at("docs/observability.md"), text: await observabilityPage() },

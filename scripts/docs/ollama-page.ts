@@ -20,6 +20,8 @@ Programs written for Ollama work unchanged. Only the address ends in \`/ollama\`
 
 Supported: \`GET\` and \`HEAD /\`, \`/api/version\`, \`/api/tags\`, \`/api/ps\`, \`/api/show\`, \`/api/chat\`, \`/api/generate\`, \`/api/embed\`, \`/api/embeddings\`, \`/api/pull\`, \`/api/create\`, \`/api/blobs\`, \`/api/copy\`, \`/api/delete\`. Like Ollama, Daybreak also serves the OpenAI and Anthropic APIs under \`/ollama/v1\` ([compatibility.md](compatibility.md)). Not supported: \`/api/push\`.
 
+The models that Ollama has on this machine come along with \`daybreak import --from ollama\`, without being copied where possible ([models.md](models.md#models-of-other-programs)).
+
 ## What is the same
 
 - **Streams** are the default: one JSON object per line, the last one with \`done: true\`. With \`"stream": false\` the response is one object.

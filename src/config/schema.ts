@@ -133,6 +133,12 @@ export const configSchema = z.strictObject({
         .string()
         .optional()
         .describe("A TOML file with aliases that extend and override configs/models.toml."),
+      dirs: z
+        .array(z.string())
+        .default([])
+        .describe(
+          "Folders whose GGUF files are models, with their subfolders; also Ollama's (~/.ollama/models) and the Hugging Face cache. Their files stay where they are.",
+        ),
       allowed_dirs: z
         .array(z.string())
         .default([])

@@ -1,6 +1,7 @@
 import { anthropicDialect } from "../dialects/anthropic/anthropic-dialect.ts";
 import { managementDialect } from "../dialects/management/management-dialect.ts";
 import type { ManagementServices } from "../dialects/management/management-services.ts";
+import { llamaServerDialect } from "../dialects/llama-server/llama-server-dialect.ts";
 import { chatSocketRoute } from "../dialects/native/chat-socket-route.ts";
 import { nativeDialect } from "../dialects/native/native-dialect.ts";
 import { ollamaDialect } from "../dialects/ollama/ollama-dialect.ts";
@@ -19,6 +20,7 @@ export function documentedDialects(services: ManagementServices): readonly Diale
     openaiDialect(services),
     anthropicDialect(services),
     ollamaDialect(services),
+    llamaServerDialect(services),
   ];
   return dialects;
 }

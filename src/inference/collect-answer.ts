@@ -1,4 +1,11 @@
-import type { FinishReason, Timings, TokenLogprob, ToolCall, Usage } from "../engine/protocol/generation.ts";
+import type {
+  FinishReason,
+  GenerationDetails,
+  Timings,
+  TokenLogprob,
+  ToolCall,
+  Usage,
+} from "../engine/protocol/generation.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { AnswerLimit } from "./answer-limit.ts";
 import type { InferenceEvent } from "./inference.ts";
@@ -19,6 +26,8 @@ export interface Answer {
   /** Milliseconds from the request's arrival to its end, including queueing. */
   readonly totalMs: number;
   readonly tokensPerSecond: number;
+  /** If they were asked for. */
+  readonly details?: GenerationDetails | undefined;
 }
 
 /**
@@ -81,6 +90,7 @@ export class AnswerFold {
       timings: done.timings,
       totalMs: done.totalMs,
       tokensPerSecond: done.tokensPerSecond,
+      ...(done.details && { details: done.details }),
     };
   }
 }

@@ -1,3 +1,4 @@
+import type { Sampling } from "../engine/protocol/generation.ts";
 import { AnswerFold, type Answer } from "./collect-answer.ts";
 import type { Inference, InferenceEvent, InferenceRequest } from "./inference.ts";
 
@@ -8,6 +9,8 @@ export interface ChoicesStream {
   readonly model: string;
   /** As in {@link InferenceStream}. */
   readonly warnings: readonly string[];
+  /** As in {@link InferenceStream}. */
+  readonly sampling: Sampling;
   readonly events: AsyncIterableIterator<ChoiceEvent>;
 }
 
@@ -29,13 +32,13 @@ export async function generateChoices(
   const stop = new AbortController();
   const all = AbortSignal.any([signal, stop.signal]);
   const furtherOf = await inference.generate(first, all);
-  const { model, warnings, events } = furtherOf;
+  const { model, warnings, sampling, events } = furtherOf;
   const sources = [
     events,
     ...others.map((request) => beginFurther(inference, { ...request, furtherOf }, all)),
   ];
   const end = (): void => stop.abort(new Error("the answer is over"));
-  return { model, warnings, events: mergeChoices(sources, parallel, end) };
+  return { model, warnings, sampling, events: mergeChoices(sources, parallel, end) };
 }
 
 /** Folds the choices of an answer, in their order. */

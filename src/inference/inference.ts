@@ -11,6 +11,7 @@ import type { Endpoint } from "../metrics/metrics.ts";
 import type { Residency } from "../models/model.ts";
 import type { AnswerLimit } from "./answer-limit.ts";
 import type { ModelLoad } from "./engine-queues.ts";
+import type { InfillParts } from "./infill-prompt.ts";
 import type { WorkFollower } from "./follow-work.ts";
 import type { PromptToken } from "./score-prompt.ts";
 import type { Piece } from "./tokens.ts";
@@ -30,7 +31,7 @@ export interface InferenceRequest {
    */
   readonly input:
     | GenerationInput
-    | { readonly kind: "infill"; readonly prefix: string; readonly suffix: string }
+    | ({ readonly kind: "infill" } & InfillParts)
     | {
         readonly kind: "instruct";
         readonly prompt: string;
@@ -54,6 +55,8 @@ export interface InferenceRequest {
    */
   readonly onTokens?: ((tokens: readonly TokenLogprob[]) => void) | undefined;
   readonly cachePrompt?: boolean | undefined;
+  /** Have the last event tell how the prompt was read. */
+  readonly details?: boolean | undefined;
   /** Stop an answer that runs in circles. */
   readonly repetitionGuard?: boolean | undefined;
   /** Loads the model if it is not loaded; absent: unless the configuration's auto_load is off. */

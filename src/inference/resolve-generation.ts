@@ -79,6 +79,7 @@ export function resolveGeneration(
       ...(request.logprobs !== undefined && { logprobs: request.logprobs }),
       ...resolveReasoning(input, model, { asked: request.reasoningBudget, maxTokens }),
       cachePrompt: request.cachePrompt ?? true,
+      ...(request.details && { details: true }),
     },
     // A raw prompt is continued unchanged, and its text is not interpreted.
     reasoningTags: isRaw(request.input) ? undefined : (settings.thinking ?? begunReasoning(input, traits)),

@@ -4,6 +4,16 @@ import type { LoadSettings } from "../config/load-settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Sampling } from "../engine/protocol/generation.ts";
 
+/** The texts of the tokens with which a model is asked to fill a gap. */
+export interface InfillTokens {
+  readonly prefix: string;
+  readonly suffix: string;
+  readonly middle: string;
+  /** Before the name of a repository, and before that of a file; not all models have them. */
+  readonly repository?: string;
+  readonly file?: string;
+}
+
 /** What the GGUF header says, without loading the model. */
 export interface GgufSummary {
   readonly architecture: string;
@@ -28,7 +38,7 @@ export interface GgufSummary {
   readonly fileSize: number;
   readonly chatTemplate: string | undefined;
   /** The fill-in-the-middle tokens before the prefix, before the suffix, and where the middle is generated. */
-  readonly infill: { readonly prefix: string; readonly suffix: string; readonly middle: string } | undefined;
+  readonly infill: InfillTokens | undefined;
   /** Ids of the tokens with which models begin a tool call, such as "<tool_call>". */
   readonly callTokens: readonly number[];
   /** Bytes of KV cache for one token of context at f16. */

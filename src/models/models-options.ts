@@ -65,7 +65,7 @@ export interface ModelsOptions {
 /** Dependencies of the registry of a daemon's models. */
 export interface RegistryOptions extends Pick<
   ModelsOptions,
-  "config" | "resolver" | "hub" | "shippedDir" | "logger"
+  "config" | "resolver" | "hub" | "shippedDir" | "logger" | "clock"
 > {
   readonly state: StateFile;
   readonly inspect: InspectGguf;

@@ -210,6 +210,7 @@ class ModelsService implements Models {
     if (this.#pulls.isPulling(alias)) {
       throw new ServiceError("model_busy", `The model "${alias}" is being downloaded.`);
     }
+    await this.#registry.checkRemovable(alias);
     const why = new ServiceError("model_not_found", `The model "${alias}" has been deleted.`);
     await this.#pool.clear(alias, why, "deleted");
     const modelfile = this.#registry.defined.written(alias);

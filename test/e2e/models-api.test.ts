@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { pullLineSchema, type PullLine } from "../../src/dialects/management/model-schemas.ts";
 import { startFixtureHub, type FixtureHub } from "../support/fixture-hub.ts";
 import { FILES_HAVE_LINKS } from "../support/links.ts";
+import { addToOllama } from "../support/model-stores.ts";
 import { PROGRAM } from "../support/program.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
@@ -17,6 +18,7 @@ let folder: string;
 beforeAll(async () => {
   folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-models-"));
   const model = readFileSync(MODEL_FILE);
+  addToOllama(path.join(folder, "watched"), { name: "watched:1b", system: "Be brief." });
   hub = await startFixtureHub({
     repos: {
       "owner/repo": { files: { "repo-Q8_0.gguf": model, "README.md": "A model." } },
@@ -26,7 +28,12 @@ beforeAll(async () => {
   });
   daemon = await startDaemon({
     env: { HUB_URL: hub.url },
-    args: ["--models-allowed-dirs", `${folder},${path.dirname(MODEL_FILE)}`],
+    args: [
+      "--models-allowed-dirs",
+      `${folder},${path.dirname(MODEL_FILE)}`,
+      "--models-dirs",
+      path.join(folder, "watched"),
+    ],
   });
 });
 
@@ -179,6 +186,17 @@ describe("loading and unloading", () => {
     });
     expect(await call("GET", "/api/models/by-path")).toMatchObject(failure(404, "model_not_found"));
     expect(await call("GET", `/api/models/${MODEL}`)).toMatchObject({ status: 200 });
+  });
+
+  test("a model in a folder of the configuration is there, answers, and cannot be deleted", async () => {
+    const name = "watched:1b";
+    const detail = await call("GET", `/api/models/${name}`);
+    expect(detail).toMatchObject({ status: 200, body: { source: "file", system: "Be brief." } });
+    expect((await call("POST", "/api/models/load", { alias: name, context_size: 64 })).status).toBe(200);
+    const answer = await call("POST", "/api/generate", { model: name, prompt: "Hi", max_tokens: 2 });
+    expect(answer).toMatchObject({ status: 200, body: { model: name } });
+    expect((await call("POST", `/api/models/${name}/unload`)).status).toBe(200);
+    expect(await call("DELETE", `/api/models/${name}`)).toMatchObject(failure(400, "unsupported_feature"));
   });
 
   test("paths that are not a model of an allowed folder are refused", async () => {

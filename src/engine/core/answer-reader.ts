@@ -31,7 +31,11 @@ export class AnswerReader {
     this.#request = request;
     this.#share = share;
     this.#onEvent = onEvent;
-    this.#chunks = new ChunkReader({ maxTokens: request.maxTokens, topLogprobs: request.logprobs ?? 0 });
+    this.#chunks = new ChunkReader({
+      maxTokens: request.maxTokens,
+      topLogprobs: request.logprobs ?? 0,
+      details: request.details,
+    });
     this.#depth = new AnswerDepth(request.format);
   }
 

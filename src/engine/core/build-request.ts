@@ -56,8 +56,9 @@ export function buildCompletionCall(
     return_progress: true,
     // With the tokens so far, of which some have no text.
     ...(sharedContext && { timings_per_token: true }),
-    // Only verbose answers contain the stop string.
-    ...(request.stop.length > 0 && { stop: request.stop, verbose: true }),
+    ...(request.stop.length > 0 && { stop: request.stop }),
+    // Only verbose answers contain the stop string, and the prompt.
+    ...((request.stop.length > 0 || request.details) && { verbose: true }),
     max_tokens: request.maxTokens ?? -1,
     cache_prompt: request.cachePrompt,
     ...buildSampling({ ...request.sampling, guessTokens: undefined }, contextSize),

@@ -1,4 +1,11 @@
-import type { FinishReason, GenerationEvent, Timings, TokenLogprob, Usage } from "../protocol/generation.ts";
+import type {
+  FinishReason,
+  GenerationDetails,
+  GenerationEvent,
+  Timings,
+  TokenLogprob,
+  Usage,
+} from "../protocol/generation.ts";
 import type { ChunkDelta, ChunkLogprob, ChunkToken, CompletionChunk } from "./completion-chunk.ts";
 
 type DoneEvent = Extract<GenerationEvent, { type: "done" }>;
@@ -11,17 +18,24 @@ export class ChunkReader {
   readonly #maxTokens: number | undefined;
   /** Requested alternatives per position; raw completions always contain at least one. */
   readonly #topLogprobs: number;
+  readonly #wantsDetails: boolean;
   readonly #toolCalls = new Set<number>();
   #reason: FinishReason | undefined;
   #stopSequence: string | undefined;
   #pieces = 0;
   #reasoningTokens = 0;
   #promptTokens = 0;
+  #details: GenerationDetails | undefined;
   #usage: CompletionChunk["usage"];
   #timings: CompletionChunk["timings"];
 
-  constructor(options: { maxTokens: number | undefined; topLogprobs: number }) {
+  constructor(options: {
+    maxTokens: number | undefined;
+    topLogprobs: number;
+    details?: boolean | undefined;
+  }) {
     this.#maxTokens = options.maxTokens;
+    this.#wantsDetails = options.details ?? false;
     this.#topLogprobs = options.topLogprobs;
   }
 
@@ -29,8 +43,9 @@ export class ChunkReader {
   *push(chunk: CompletionChunk): Generator<GenerationEvent> {
     if (chunk.usage) this.#usage = chunk.usage;
     if (chunk.timings) this.#timings = chunk.timings;
-    const stopSequence = chunk["__verbose"]?.stopping_word;
-    if (stopSequence) this.#stopSequence = stopSequence;
+    const verbose = chunk["__verbose"];
+    if (verbose?.stopping_word) this.#stopSequence = verbose.stopping_word;
+    if (verbose?.prompt !== undefined) this.#details = detailsOf(verbose);
     if (chunk.prompt_progress) {
       const { processed, total, cache, time_ms: elapsedMs } = chunk.prompt_progress;
       this.#promptTokens = total;
@@ -67,6 +82,7 @@ export class ChunkReader {
       ...(this.#stopSequence !== undefined && { stopSequence: this.#stopSequence }),
       usage,
       timings,
+      ...(this.#wantsDetails && this.#details && { details: this.#details }),
     };
   }
 
@@ -127,6 +143,16 @@ export class ChunkReader {
       top: (entry.top_logprobs ?? []).slice(0, this.#topLogprobs).map(plainLogprob),
     };
   }
+}
+
+/** Only the last chunk has all of them. */
+function detailsOf({
+  prompt = "",
+  id_slot: slot = 0,
+  tokens_cached: tokensInCache = 0,
+  truncated = false,
+}: NonNullable<CompletionChunk["__verbose"]>): GenerationDetails {
+  return { prompt, slot, tokensInCache, truncated };
 }
 
 function plainLogprob({ id, token, logprob, bytes }: ChunkLogprob): Omit<TokenLogprob, "top"> {

@@ -66,7 +66,15 @@ const completionChunkSchema = z.object({
     })
     .optional(),
   /** Only in verbose answers. */
-  __verbose: z.object({ stopping_word: z.string().optional(), prompt: z.string().optional() }).optional(),
+  __verbose: z
+    .object({
+      stopping_word: z.string().optional(),
+      prompt: z.string().optional(),
+      id_slot: z.int().optional(),
+      tokens_cached: z.int().optional(),
+      truncated: z.boolean().optional(),
+    })
+    .optional(),
 });
 export type CompletionChunk = z.infer<typeof completionChunkSchema>;
 

@@ -141,6 +141,8 @@ export const generationRequestSchema = z.object({
     .optional(),
   /** Reuse the part of the prompt that is in the KV cache. */
   cachePrompt: z.boolean(),
+  /** Report how the prompt was read when the answer is done. */
+  details: z.boolean().optional(),
 });
 export type GenerationRequest = z.infer<typeof generationRequestSchema>;
 
@@ -179,6 +181,17 @@ const timingsSchema = z.object({
   completionMs: z.number().min(0),
 });
 export type Timings = z.infer<typeof timingsSchema>;
+
+const detailsSchema = z.object({
+  /** As the model has read it, with the special tokens that were added. */
+  prompt: z.string(),
+  slot: z.int().min(0),
+  /** Tokens that are in the KV cache of the slot after the answer. */
+  tokensInCache: z.int().min(0),
+  /** Whether the context was full before the answer ended. */
+  truncated: z.boolean(),
+});
+export type GenerationDetails = z.infer<typeof detailsSchema>;
 
 export const finishReasonSchema = z.enum(["stop", "length", "tool_calls"]);
 export type FinishReason = z.infer<typeof finishReasonSchema>;
@@ -226,6 +239,8 @@ export const generationEventSchema = z.discriminatedUnion("type", [
     stopSequence: z.string().optional(),
     usage: usageSchema,
     timings: timingsSchema,
+    /** If the request asks for them. */
+    details: detailsSchema.optional(),
   }),
 ]);
 export type GenerationEvent = z.infer<typeof generationEventSchema>;

@@ -8,7 +8,7 @@ const ENCODER = new TextEncoder();
 /**
  * A JSON response with potentially long arrays, such as vectors: written element by element over several turns of the event
  * loop, as fast as the client reads; a short one at once, with its length. The text is that of JSON.stringify.
- * @param value - its fields are written whole, the elements of its arrays one after the other
+ * @param value - an array, or an object: its fields are written whole, the elements of its arrays one after the other
  */
 export async function longJson(value: object): Promise<Response> {
   const headers = { "content-type": "application/json" };
@@ -30,25 +30,27 @@ export async function longJson(value: object): Promise<Response> {
 
 /** The last piece is what the generator returns. */
 async function* pieces(value: object): AsyncGenerator<string, string> {
+  if (Array.isArray(value)) return yield* arrayPieces("", value);
   let text = "{";
   let comma = "";
   for (const [name, field] of Object.entries(value)) {
     if (field === undefined) continue;
     text += `${comma}${JSON.stringify(name)}:`;
     comma = ",";
-    if (!Array.isArray(field)) {
-      text += JSON.stringify(field);
-      continue;
-    }
-    text += "[";
-    for (const [at, element] of field.entries()) {
-      text += `${at > 0 ? "," : ""}${JSON.stringify(element)}`;
-      if (text.length < CHARACTERS_IN_A_TURN) continue;
-      yield text;
-      text = "";
-      await nextTimeSlice();
-    }
-    text += "]";
+    if (Array.isArray(field)) text = yield* arrayPieces(text, field);
+    else text += JSON.stringify(field);
   }
   return `${text}}`;
+}
+
+async function* arrayPieces(before: string, elements: readonly unknown[]): AsyncGenerator<string, string> {
+  let text = `${before}[`;
+  for (const [at, element] of elements.entries()) {
+    text += `${at > 0 ? "," : ""}${JSON.stringify(element)}`;
+    if (text.length < CHARACTERS_IN_A_TURN) continue;
+    yield text;
+    text = "";
+    await nextTimeSlice();
+  }
+  return `${text}]`;
 }

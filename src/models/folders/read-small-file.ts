@@ -1,3 +1,4 @@
+import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { throwExhaustion } from "../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../errors/service-error.ts";
@@ -12,7 +13,8 @@ export async function readSmallFile(realFolder: string, file: string): Promise<s
   const real = await realPathInside(realFolder, file);
   if (real === undefined) throw missing();
   try {
-    await using handle = await open(real);
+    // Opening a FIFO would wait for a writer.
+    await using handle = await open(real, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     const stats = await handle.stat();
     if (!stats.isFile()) throw missing();
     if (stats.size > MAX_MODELFILE_LENGTH)

@@ -3,6 +3,7 @@ import path from "node:path";
 import { isSystemError, throwExhaustion } from "../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { FoundModel } from "../folders/found-model.ts";
+import { modelfileOf } from "../folders/found-modelfile.ts";
 import { isStore, STORES, type Store, storeFolders } from "../folders/known-stores.ts";
 import { readModelFolder } from "../folders/read-model-folder.ts";
 import type { ImportRequest, ImportStep } from "../model.ts";
@@ -97,17 +98,11 @@ async function* importModel(
 /** The Modelfile of an imported model, and the same without its template. */
 function modelfilesOf(
   mark: string,
-  { model, projector, adapters }: PlacedModel,
+  placed: PlacedModel,
   settings: readonly string[],
 ): [modelfile: string, plainer: string] {
-  const paths = [
-    `FROM ${model}`,
-    ...adapters.map((adapter) => `ADAPTER ${adapter}`),
-    ...(projector === undefined ? [] : [`VISION_PROJECTOR ${projector}`]),
-  ];
   const plainer = settings.filter((line) => !line.startsWith("TEMPLATE "));
-  const text = (lines: readonly string[]): string => `${[mark, ...paths, ...lines].join("\n")}\n`;
-  return [text(settings), text(plainer)];
+  return [`${mark}\n${modelfileOf(placed, settings)}`, `${mark}\n${modelfileOf(placed, plainer)}`];
 }
 
 /** Creates a model, without its template if that does not work here; returns a note about it then. */

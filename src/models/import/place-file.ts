@@ -76,6 +76,7 @@ export async function* placeFile(
 /** How a file is had already; a clone cannot be told from a copy. */
 async function placementOf(source: string, target: string): Promise<Placement | undefined> {
   const [from, to] = await Promise.all([stat(source), stat(target).catch(() => undefined)]);
+  if (!from.isFile()) throw new ServiceError("path_not_allowed", `${source} is not a regular file.`);
   if (!to?.isFile()) return undefined;
   if (from.dev === to.dev && from.ino === to.ino) return "linked";
   return from.size === to.size && Math.abs(from.mtimeMs - to.mtimeMs) < 2 ? "copied" : undefined;

@@ -7,7 +7,7 @@ import type { SavedState } from "./state-file.ts";
 import { derivedRecord, usableRecords, type ModelRecord } from "./model-record.ts";
 import type { ModelRegistry } from "./model-registry.ts";
 
-type OtherModels = Pick<ModelRegistry, "findBase" | "isTaken" | "newName" | "ownName">;
+type OtherModels = Pick<ModelRegistry, "findBase" | "folders" | "isTaken" | "newName" | "ownName">;
 
 /** Throws what is wrong with a model that is about to be created. */
 export type CheckDefinition = (record: ModelRecord, definition: ModelDefinition) => Promise<void>;
@@ -103,7 +103,10 @@ export class DefinedModels {
 
   /** A Modelfile that recreates this model. */
   print(record: ModelRecord): string {
-    return printModelfile(this.#definition(record.alias) ?? plainDefinition(record));
+    const { alias } = record;
+    const isOwn = this.#registry.ownName(alias) !== undefined;
+    const known = isOwn ? this.#definition(alias) : this.#registry.folders.definition(alias);
+    return printModelfile(known ?? plainDefinition(record));
   }
 
   #definition(alias: string): ModelDefinition | undefined {

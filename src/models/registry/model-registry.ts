@@ -6,6 +6,7 @@ import type { NameResolver, ResolvedName } from "../names/name-resolver.ts";
 import { fileStem } from "../names/shards.ts";
 import { DefinedModels } from "./defined-models.ts";
 import { FileModels } from "./file-models.ts";
+import { FolderModels } from "./folder-models.ts";
 import { HubModels } from "./hub-models.ts";
 import type { ModelRecord } from "./model-record.ts";
 import { ShippedModels } from "./shipped-models.ts";
@@ -16,13 +17,14 @@ const LONGEST_STEM = 64;
 const UNNAMED = "model";
 
 /**
- * The models on disk by name. A name means, in this order: a created model, a user's own file, a model that ships, or an
- * alias or spec in the hub cache.
+ * The models on disk by name. A name means, in this order: a created model, a user's own file, a model that ships, one in a
+ * folder of models.dirs, or an alias or spec in the hub cache.
  */
 export class ModelRegistry {
   readonly defined: DefinedModels;
   readonly files: FileModels;
   readonly shipped: ShippedModels;
+  readonly folders: FolderModels;
   readonly hub: HubModels;
   readonly #resolver: NameResolver;
 
@@ -31,18 +33,25 @@ export class ModelRegistry {
     this.files = new FileModels(options);
     this.shipped = new ShippedModels(options);
     this.defined = new DefinedModels(options, this);
-    this.hub = new HubModels(options, (alias) => this.defined.has(alias) || this.files.has(alias));
+    this.folders = new FolderModels(options, (wish) => this.#plainName(wish));
+    this.hub = new HubModels(
+      options,
+      (alias) => this.defined.has(alias) || this.files.has(alias) || this.folders.has(alias),
+    );
   }
 
   async list(): Promise<readonly ModelRecord[]> {
-    const lists = await Promise.all([
+    // The hub's models are named by their specs where those of folders have their aliases.
+    const inFolders = await this.folders.list();
+    const [inHub, ...own] = await Promise.all([
+      this.hub.list(),
       this.defined.list(),
       this.files.list(),
       this.shipped.list(),
-      this.hub.list(),
     ]);
     const byAlias = new Map<string, ModelRecord>();
-    for (const record of lists.flat()) if (!byAlias.has(record.alias)) byAlias.set(record.alias, record);
+    for (const record of [...own, inFolders, inHub].flat())
+      if (!byAlias.has(record.alias)) byAlias.set(record.alias, record);
     return [...byAlias.values()].toSorted((a, b) => (a.alias < b.alias ? -1 : 1));
   }
 
@@ -84,6 +93,16 @@ export class ModelRegistry {
     if (resolved.kind !== "name" && resolved.kind !== "alias") return undefined;
     const plain = resolved.kind === "alias" ? resolved.alias : resolved.name;
     return this.defined.has(plain) || this.files.has(plain) ? plain : undefined;
+  }
+
+  /** @throws ServiceError unsupported_feature for a model in a folder of the configuration, which is listed while it is there */
+  async checkRemovable(name: string): Promise<void> {
+    const record = this.ownName(name) === undefined ? await this.find(name) : undefined;
+    if (record?.source.kind !== "file") return;
+    throw new ServiceError(
+      "unsupported_feature",
+      `"${record.alias}" is in a folder of models.dirs; delete its file ${record.files[0].path}, or take the folder out of the configuration.`,
+    );
   }
 
   /**
@@ -172,7 +191,8 @@ export class ModelRegistry {
       (await this.defined.find(name, depth)) ??
       (await this.files.find(name)) ??
       // A model created from one that ships still works when that has been deleted.
-      (await (depth > 0 ? this.shipped.findEvenHidden(name) : this.shipped.find(name)));
+      (await (depth > 0 ? this.shipped.findEvenHidden(name) : this.shipped.find(name))) ??
+      (await this.folders.find(name));
     if (local || resolved.kind === "name") return local;
     return await this.hub.find(resolved.spec);
   }

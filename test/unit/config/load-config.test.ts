@@ -127,6 +127,8 @@ describe("values", () => {
       path.join(os.homedir(), "b"),
       path.resolve(folder, "/c"),
     ]);
+    const { dirs } = load({ file: file("[models]\ndirs = ['mine', '~/b']") }).config.models;
+    expect(dirs).toEqual([path.join(folder, "mine"), path.join(os.homedir(), "b")]);
     expect(load({ flags: { cache_dir: "cache" } }).config.cache_dir).toBe(path.resolve("cache"));
   });
 });

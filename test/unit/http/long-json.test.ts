@@ -12,6 +12,8 @@ test.each([
   { object: "list", data: [], usage: { total_tokens: 1 } },
   { tokens: [1, 2, 3], nothing: undefined, none: null, text: "\u{1F600}\n" },
   { data: Array.from({ length: 500 }, (_, index) => ({ index, embedding: vector })), model: "m" },
+  Array.from({ length: 500 }, (_, index) => ({ index, embedding: vector })),
+  [],
   {},
 ])("a long answer is the same JSON as a short one: %#", async (value) => {
   const answer = await longJson(value);

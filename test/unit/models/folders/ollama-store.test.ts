@@ -1,6 +1,8 @@
+import { execFileSync } from "node:child_process";
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
+import { placeFile } from "../../../../src/models/import/place-file.ts";
 import { readModelFolder } from "../../../../src/models/folders/read-model-folder.ts";
 import { addToOllama, writeManifest } from "../../../support/model-stores.ts";
 import { tinyLora, tinyProjector } from "../../../support/tiny-models.ts";
@@ -19,7 +21,7 @@ it("a store of Ollama gives models with all of their settings", async () => {
       stop: ["<|a|>", "<|b|>"],
       num_ctx: 4096,
       num_gpu: 3,
-      num_batch: 512,
+      num_thread: 8,
       top_p: 7,
     },
     messages: [{ role: "user", content: "Hi." }],
@@ -45,7 +47,7 @@ it("a store of Ollama gives models with all of their settings", async () => {
         'PARAMETER stop "<|b|>"',
         "PARAMETER num_ctx 4096",
         "GPU_LAYERS 3",
-        "PARAMETER num_batch 512",
+        "PARAMETER num_thread 8",
         'MESSAGE user "Hi."',
         'PARSER "mario"',
         'REQUIRES "0.14.0"',
@@ -53,7 +55,7 @@ it("a store of Ollama gives models with all of their settings", async () => {
       ],
       notes: [
         expect.stringMatching(/^PARAMETER top_p is left out: .*at most 1, got 7/),
-        expect.stringMatching(/^PARAMETER num_batch is not known/),
+        expect.stringMatching(/^PARAMETER num_thread is not known/),
         expect.stringMatching(/^PARSER mario has no effect/),
         expect.stringMatching(/^REQUIRES 0.14.0 has no effect/),
       ],
@@ -119,6 +121,25 @@ it("what has no weights of its own in GGUF is left out with the reason", async (
     "split:1b": expect.stringMatching(/several files/),
     "torn:1b": "its manifest is damaged",
   });
+});
+
+it.skipIf(process.platform === "win32")("a pipe in place of a file is not waited for", async () => {
+  const folder = await temporaryFolder();
+  const weights = addToOllama(folder, { name: "tiny:1b" });
+  const manifest = path.join(folder, "manifests/registry.ollama.ai/library/tiny/pipe");
+  for (const file of [manifest, weights]) {
+    rmSync(file, { force: true });
+    execFileSync("mkfifo", [file]);
+  }
+  const { models, leftOut } = await readModelFolder(folder);
+  expect(leftOut).toMatchObject([{ name: "tiny:pipe" }]);
+  const placing = placeFile(
+    models[0]?.files[0] ?? "",
+    path.join(folder, "x.gguf"),
+    true,
+    AbortSignal.timeout(1000),
+  );
+  await expect(placing.next()).rejects.toMatchObject({ code: "path_not_allowed" });
 });
 
 it("links out of the store are not followed", async () => {

@@ -1,0 +1,45 @@
+import type { Dialect } from "../../http/dialect.ts";
+import type { Services } from "../services.ts";
+import { applyTemplateRoute } from "./apply-template.ts";
+import { completionRoute, infillRoute } from "./completion-routes.ts";
+import { llamaServerErrorSchema, renderLlamaServerError } from "./llama-server-error.ts";
+import { adaptersRoute, changePropsRoute, propsRoute, slotActionRoute, slotsRoute } from "./state-routes.ts";
+import { embeddingRoute, rerankRoute } from "./vector-routes.ts";
+
+/**
+ * The routes of llama.cpp's server that no other API here has, for its own clients, such as plug-ins of editors. Those for
+ * tokens are among the native ones.
+ */
+export const llamaServerDialect = (services: Services): Dialect => ({
+  name: "llama-server",
+  prefixes: [
+    "/completion",
+    "/completions",
+    "/infill",
+    "/props",
+    "/slots",
+    "/apply-template",
+    "/embedding",
+    "/embeddings",
+    "/rerank",
+    "/reranking",
+    "/lora-adapters",
+  ],
+  routes: [
+    completionRoute(services, "/completion"),
+    completionRoute(services, "/completions"),
+    infillRoute(services),
+    propsRoute(services),
+    changePropsRoute(),
+    slotsRoute(services),
+    slotActionRoute(),
+    applyTemplateRoute(services),
+    embeddingRoute(services, "/embedding"),
+    embeddingRoute(services, "/embeddings"),
+    rerankRoute(services, "/rerank"),
+    rerankRoute(services, "/reranking"),
+    adaptersRoute(services),
+  ],
+  renderError: renderLlamaServerError,
+  errorSchema: llamaServerErrorSchema,
+});

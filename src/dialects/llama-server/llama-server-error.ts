@@ -1,0 +1,51 @@
+import { z } from "zod";
+import type { ServiceError } from "../../errors/service-error.ts";
+import type { RenderedError } from "../../http/dialect.ts";
+import { sseData } from "../../http/streaming/sse-frame.ts";
+import { SSE_TYPE, type StreamFormat } from "../../http/streaming/stream-response.ts";
+
+export const llamaServerErrorSchema = z
+  .object({
+    error: z.object({
+      code: z.int().describe("The HTTP status."),
+      message: z.string().describe("Human-readable; may change."),
+      type: z.string().describe("One of llama.cpp's error types."),
+      n_prompt_tokens: z.int().optional().describe("Of a prompt that does not fit."),
+      n_ctx: z.int().optional().describe("The context that it does not fit into."),
+    }),
+  })
+  .meta({ id: "LlamaServerError" });
+
+/** llama.cpp's error types by status; others are those of their class. */
+const TYPES: Readonly<Record<number, string>> = {
+  401: "authentication_error",
+  403: "permission_error",
+  404: "not_found_error",
+  501: "not_supported_error",
+  503: "unavailable_error",
+};
+
+function errorBody(error: ServiceError): z.output<typeof llamaServerErrorSchema> {
+  const { status, message, contextExcess: excess } = error;
+  const type = excess
+    ? "exceed_context_size_error"
+    : (TYPES[status] ?? (status < 500 ? "invalid_request_error" : "server_error"));
+  return {
+    error: {
+      code: status,
+      message,
+      type,
+      ...(excess && { n_prompt_tokens: excess.promptTokens, n_ctx: excess.contextSize }),
+    },
+  };
+}
+
+export function renderLlamaServerError(error: ServiceError): RenderedError {
+  return { status: error.status, body: errorBody(error) };
+}
+
+export const llamaServerEvents: StreamFormat = {
+  contentType: SSE_TYPE,
+  heartbeat: ":\n\n",
+  errorFrame: (error) => sseData(errorBody(error)),
+};

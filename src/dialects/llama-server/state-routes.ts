@@ -1,0 +1,164 @@
+import { z } from "zod";
+import { ServiceError } from "../../errors/service-error.ts";
+import { LLAMA_CPP_BUILD } from "../../../wasm/llama-cpp-build.ts";
+import { modelName } from "../../http/input/known-fields.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
+import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
+import type { Model } from "../../models/model.ts";
+import type { Services } from "../services.ts";
+import { generationSettings } from "./generation-settings.ts";
+import { requiredModel } from "./required-model.ts";
+
+const tag = "llama-server";
+
+const modelQuery = z.object({
+  model: modelName.optional().describe("Model name. Default: the daemon's default model."),
+});
+
+const propsSchema = z
+  .object({
+    default_generation_settings: z.object({
+      n_ctx: z.int().describe("Context of one request, in tokens."),
+      params: z.record(z.string(), z.unknown()),
+    }),
+    total_slots: z.int(),
+    model_alias: z.string(),
+    model_path: z.string(),
+    modalities: z.object({ vision: z.boolean(), audio: z.boolean() }),
+    chat_template: z.string(),
+    chat_template_caps: z.object({ supports_tools: z.boolean(), supports_tool_calls: z.boolean() }),
+    build_info: z.string(),
+    is_sleeping: z.boolean().describe("Whether the model has to be loaded first."),
+  })
+  .meta({ id: "LlamaServerProps" });
+
+/** GET /props. */
+export function propsRoute({ models, config }: Services): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/props",
+    tag,
+    summary: "Show how a model is served",
+    query: modelQuery,
+    answers: [{ description: "The properties.", schema: propsSchema }],
+    async handle(context, { query }) {
+      const model = await requiredModel(models, query.model);
+      const { settings, capabilities } = model;
+      const sampling = { ...DEFAULT_SAMPLING, ...settings.sampling };
+      const params = { limit: settings.maxTokens, stop: settings.stop, stream: true };
+      return context.json({
+        default_generation_settings: {
+          n_ctx: model.contextSize,
+          params: generationSettings(sampling, params),
+        },
+        total_slots: model.slots ?? config.models.slots,
+        model_alias: model.alias,
+        model_path: model.path,
+        modalities: { vision: capabilities.vision, audio: capabilities.audio },
+        chat_template: settings.template ?? model.gguf.chatTemplate ?? "",
+        chat_template_caps: { supports_tools: capabilities.tools, supports_tool_calls: capabilities.tools },
+        build_info: `${LLAMA_CPP_BUILD}-daybreak`,
+        is_sleeping: model.state !== "loaded",
+      } satisfies z.output<typeof propsSchema>);
+    },
+  });
+}
+
+/** POST /props, which llama.cpp's server has only when it is started with --props. */
+export function changePropsRoute(): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/props",
+    tag,
+    summary: "Change how a model is served: not here",
+    answers: [],
+    handle() {
+      throw new ServiceError(
+        "not_implemented",
+        "Properties cannot be changed here; load the model with other settings, or change its Modelfile.",
+      );
+    },
+  });
+}
+
+const slotsSchema = z
+  .array(
+    z.object({
+      id: z.int(),
+      n_ctx: z.int(),
+      speculative: z.literal(false),
+      is_processing: z.boolean(),
+    }),
+  )
+  .meta({ id: "LlamaServerSlots" });
+
+/** GET /slots. */
+export function slotsRoute({ models, inference }: Services): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/slots",
+    tag,
+    summary: "List what a model is doing",
+    description: "One entry for each request that it can process at once; none while it is not loaded.",
+    query: modelQuery.extend({
+      fail_on_no_slot: z.string().optional().describe("1: 503 when all slots are busy."),
+    }),
+    answers: [{ description: "The slots.", schema: slotsSchema }],
+    async handle(context, { query }) {
+      const model = await requiredModel(models, query.model);
+      const slots = slotsOf(model, inference.loads.find((load) => load.model === model.alias)?.running ?? 0);
+      if (query.fail_on_no_slot === "1" && slots.every((slot) => slot.is_processing)) {
+        throw new ServiceError("overloaded", `No slot of "${model.alias}" is free; try again later.`);
+      }
+      return context.json(slots);
+    },
+  });
+}
+
+/** Which slot a request has, llama.cpp decides: the busy ones are listed first. */
+function slotsOf({ state, slots = 0, contextSize }: Model, running: number): z.output<typeof slotsSchema> {
+  if (state !== "loaded") return [];
+  return Array.from({ length: slots }, (_, id) => ({
+    id,
+    n_ctx: contextSize,
+    speculative: false,
+    is_processing: id < running,
+  }));
+}
+
+/** POST /slots/{id}?action=save, restore or erase. */
+export function slotActionRoute(): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/slots/:id",
+    tag,
+    summary: "Save or restore a prompt: not here",
+    answers: [],
+    handle() {
+      throw new ServiceError(
+        "not_implemented",
+        "Slots cannot be saved, restored or erased; prompts that share a prefix are found in the cache by themselves.",
+      );
+    },
+  });
+}
+
+const adaptersSchema = z
+  .array(z.object({ id: z.int(), path: z.string(), scale: z.number() }))
+  .meta({ id: "LlamaServerAdapters" });
+
+/** GET /lora-adapters. */
+export function adaptersRoute({ models }: Services): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/lora-adapters",
+    tag,
+    summary: "List the LoRA adapters of a model",
+    query: modelQuery,
+    answers: [{ description: "The adapters.", schema: adaptersSchema }],
+    async handle(context, { query }) {
+      const { adapters } = await requiredModel(models, query.model);
+      return context.json(adapters.map(({ path, scale }, id) => ({ id, path, scale })));
+    },
+  });
+}

@@ -1,0 +1,107 @@
+import fs from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import {
+  completionChunkSchema,
+  completionSchema,
+} from "../../src/dialects/llama-server/completion-answer.ts";
+import { temporaryFolder, writeModel } from "../support/engine-fixture.ts";
+import { addModel, removeModel, sharedDaemon } from "../support/shared-daemon.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
+import { tinyLlama } from "../support/tiny-models.ts";
+
+const MARKERS = ["<fim_prefix>", "<fim_suffix>", "<fim_middle>", "<reponame>", "<|file_sep|>"];
+const model = "editor";
+const GREEDY = { model, temperature: 0, n_predict: 4 };
+const folder = temporaryFolder();
+let daemon: TestDaemon;
+
+beforeAll(async () => {
+  daemon = await sharedDaemon();
+  await addModel(daemon, model, `FROM ${writeModel(folder, "editor", tinyLlama({ words: MARKERS }))}\n`);
+});
+
+afterAll(async () => {
+  await removeModel(daemon, model);
+  fs.rmSync(folder, { recursive: true });
+});
+
+async function post(path: string, body: object): Promise<string> {
+  const headers = { "content-type": "application/json" };
+  const answer = await fetch(daemon.url + path, { method: "POST", headers, body: JSON.stringify(body) });
+  expect(answer.status).toBe(200);
+  return await answer.text();
+}
+
+async function get(path: string): Promise<unknown> {
+  return await (await fetch(daemon.url + path)).json();
+}
+
+const complete = async (body: object) =>
+  completionSchema.parse(JSON.parse(await post("/completion", { ...GREEDY, ...body })));
+
+describe("llama.cpp's server, as its clients see it:", () => {
+  test("a completion tells how its prompt was read, and is the same when it is streamed", async () => {
+    const asked = { model: "daybreak-mini", prompt: "Once upon a time" };
+    const whole = await complete({ ...asked, return_tokens: true });
+    expect(whole).toMatchObject({ tokens_predicted: 4, stop_type: "limit", truncated: false });
+    expect(whole.prompt).toContain("Once upon a time");
+    expect(whole.tokens).toHaveLength(4);
+    expect(whole.id_slot).toBeGreaterThanOrEqual(0);
+    expect(whole.timings.predicted_n).toBe(4);
+    const frames = (await post("/completion", { ...GREEDY, ...asked, stream: true }))
+      .split("\n\n")
+      .filter((frame) => frame.startsWith("data: "));
+    const chunks = frames.map((frame) => completionChunkSchema.parse(JSON.parse(frame.slice(6))));
+    expect(chunks.map(({ content }) => content).join("")).toBe(whole.content);
+    expect(chunks.at(-1)).toMatchObject({ stop: true, stop_type: "limit" });
+    const again = await complete(asked);
+    expect(again.timings.cache_n).toBeGreaterThan(0);
+  });
+
+  test("a gap is filled as an editor asks for it, and its ring of files is read ahead", async () => {
+    const gap = {
+      input_prefix: "once ",
+      input_suffix: " time",
+      input_extra: [{ filename: "a.txt", text: "upon a" }],
+      prompt: "",
+      samplers: ["top_k", "top_p", "infill"],
+      t_max_prompt_ms: 500,
+      t_max_predict_ms: 1000,
+    };
+    const ahead: unknown = JSON.parse(await post("/infill", { ...GREEDY, ...gap, n_predict: 0 }));
+    expect(completionSchema.parse(ahead)).toMatchObject({
+      content: "",
+      tokens_predicted: 0,
+      prompt: expect.stringMatching(
+        /<reponame>myproject\n<\|file_sep\|>a\.txt\nupon a<\|file_sep\|>filename\n<fim_prefix>once <fim_suffix> ?time<fim_middle>$/,
+      ),
+    });
+    const fields = ["content", "timings/cache_n"];
+    const filled: unknown = JSON.parse(await post("/infill", { ...GREEDY, ...gap, response_fields: fields }));
+    expect(filled).toEqual({ content: expect.any(String), "timings/cache_n": expect.any(Number) });
+    expect(Object(filled)["timings/cache_n"]).toBeGreaterThan(10);
+  });
+
+  test("a chat's prompt continues as the chat itself does", async () => {
+    const messages = [{ role: "user", content: "Hello" }];
+    const asked = { model: "daybreak-mini", temperature: 0 };
+    const applied: unknown = JSON.parse(await post("/apply-template", { model: "daybreak-mini", messages }));
+    const { prompt } = z.object({ prompt: z.string().includes("Hello") }).parse(applied);
+    const completion: unknown = JSON.parse(await post("/completion", { ...asked, prompt, n_predict: 8 }));
+    const chat: unknown = JSON.parse(
+      await post("/v1/chat/completions", { ...asked, messages, max_tokens: 8 }),
+    );
+    const { message } = z
+      .object({ choices: z.array(z.object({ message: z.object({ content: z.string() }) })) })
+      .parse(chat).choices[0]!;
+    expect(completionSchema.parse(completion).content.trim()).toBe(message.content.trim());
+  });
+
+  test("props and slots describe the model that is loaded", async () => {
+    expect(await get(`/props?model=${model}`)).toMatchObject({ model_alias: model, is_sleeping: false });
+    const slots = z.array(z.object({ is_processing: z.boolean() })).parse(await get(`/slots?model=${model}`));
+    expect(slots.length).toBeGreaterThan(0);
+    expect(await get(`/lora-adapters?model=${model}`)).toEqual([]);
+  });
+});

@@ -1,0 +1,166 @@
+import { describe, expect, test } from "vitest";
+import { fakeModel } from "../../../support/fake-models.ts";
+import { ABLE, testApp } from "../../../support/test-app.ts";
+import { PLAIN_TEXT } from "../recorded-events.ts";
+
+async function get(path: string, model = ABLE): Promise<unknown> {
+  return await (await testApp({ model }).app.request(path)).json();
+}
+
+describe("GET /props", () => {
+  test("tells how a model is served", async () => {
+    const model = fakeModel({ contextSize: 2048, slots: 3, path: "/m.gguf" });
+    expect(await get("/props", model)).toMatchObject({
+      default_generation_settings: { n_ctx: 2048, params: { temperature: 0.7, n_predict: -1, min_p: 0.05 } },
+      total_slots: 3,
+      model_alias: "fake",
+      model_path: "/m.gguf",
+      modalities: { vision: expect.any(Boolean), audio: expect.any(Boolean) },
+      chat_template: expect.any(String),
+      build_info: expect.stringMatching(/^b\d+/),
+      is_sleeping: false,
+    });
+    expect(await get("/props", fakeModel({ state: "available" }))).toMatchObject({ is_sleeping: true });
+  });
+
+  test("of an unknown model is 404", async () => {
+    expect(await get("/props?model=none")).toMatchObject({ error: { code: 404, type: "not_found_error" } });
+  });
+});
+
+describe("GET /slots", () => {
+  test("has an entry for each slot, and tells which are busy", async () => {
+    const app = testApp({ model: fakeModel({ slots: 2, contextSize: 64 }), slots: 2 });
+    const held = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    app.engine.script = async function* () {
+      yield PLAIN_TEXT[0]!;
+      begun.resolve();
+      await held.promise;
+      yield* PLAIN_TEXT.slice(1);
+    };
+    const answer = app.post("/completion", { prompt: "hi" });
+    await begun.promise;
+    const slots = await (await app.app.request("/slots")).json();
+    expect(slots).toEqual([
+      { id: 0, n_ctx: 64, speculative: false, is_processing: true },
+      { id: 1, n_ctx: 64, speculative: false, is_processing: false },
+    ]);
+    const other = app.post("/completion", { prompt: "hi" });
+    await expect.poll(() => app.engine.requests.length).toBe(2);
+    const full = await app.app.request("/slots?fail_on_no_slot=1");
+    expect(full.status).toBe(503);
+    expect(await full.json()).toMatchObject({ error: { code: 503, type: "unavailable_error" } });
+    held.resolve();
+    await Promise.all([answer, other]);
+  });
+
+  test("has none while the model is not loaded", async () => {
+    expect(await get("/slots", fakeModel({ state: "available" }))).toEqual([]);
+  });
+});
+
+describe("GET /lora-adapters", () => {
+  test("lists the adapters of a model", async () => {
+    const adapters = [
+      { path: "/a.gguf", scale: 1 },
+      { path: "/b.gguf", scale: 0.5 },
+    ];
+    expect(await get("/lora-adapters", fakeModel({ adapters }))).toEqual([
+      { id: 0, path: "/a.gguf", scale: 1 },
+      { id: 1, path: "/b.gguf", scale: 0.5 },
+    ]);
+  });
+});
+
+test.each(["/props", "/slots/0?action=save", "/slots/1?action=erase"])(
+  "POST %s is 501 with a sentence",
+  async (path) => {
+    const answer = await testApp().post(path, { filename: "a" });
+    expect(answer.status).toBe(501);
+    expect(await answer.json()).toEqual({
+      error: { code: 501, type: "not_supported_error", message: expect.stringMatching(/\.$/) },
+    });
+  },
+);
+
+function sum(parts: readonly number[], power: number): number {
+  return parts.reduce((total, part) => total + Math.abs(part) ** power, 0);
+}
+
+describe("POST /embedding", () => {
+  const model = fakeModel({ gguf: { ...fakeModel().gguf, purpose: "embed" } });
+  const embed = async (body: object, path = "/embedding"): Promise<unknown> =>
+    await (await testApp({ model }).post(path, body)).json();
+
+  /** The only vector, normalized in a way. */
+  const vector = async (norm: number): Promise<number[]> =>
+    Object(await embed({ content: "a", embd_normalize: norm }))[0].embedding[0];
+
+  test("has a vector within a vector for each text, by either name", async () => {
+    const whole: unknown = await embed({ content: ["a", "b"] });
+    expect(whole).toEqual([
+      { index: 0, embedding: [expect.any(Array)] },
+      { index: 1, embedding: [expect.any(Array)] },
+    ]);
+    expect(await embed({ input: [97] }, "/embeddings")).toMatchObject([{ index: 0 }]);
+  });
+
+  test("normalizes as it is asked to", async () => {
+    expect(sum(await vector(1), 1)).toBeCloseTo(1);
+    expect(sum(await vector(2), 2)).toBeCloseTo(1);
+    expect(sum(await vector(3), 3)).toBeCloseTo(1);
+    expect(Math.max(...(await vector(0)).map(Math.abs))).toBeCloseTo(32_760);
+  });
+
+  test.each([
+    ["no text", {}, /content/],
+    ["vectors as they are", { content: "a", embd_normalize: -1 }, /embd_normalize/],
+  ])("refuses %s", async (_what, body, message) => {
+    expect(await embed(body)).toMatchObject({
+      error: { code: 400, message: expect.stringMatching(message) },
+    });
+  });
+});
+
+describe("POST /rerank", () => {
+  const model = fakeModel({ gguf: { ...fakeModel().gguf, purpose: "rerank" } });
+  const rerank = async (body: object, path = "/rerank"): Promise<unknown> =>
+    await (await testApp({ model }).post(path, { query: "q", ...body })).json();
+
+  test("ranks documents by the model's own scores, and texts in the format of TEI", async () => {
+    const documents = ["a", "bb", "ccc"];
+    const { results } = Object(await rerank({ documents, top_n: 2 }));
+    expect(results).toHaveLength(2);
+    expect(results[0].relevance_score).toBeGreaterThanOrEqual(results[1].relevance_score);
+    const tei = await rerank({ texts: documents, return_text: true }, "/reranking");
+    const best = Object(results[0]);
+    expect(Object(tei)[0]).toEqual({
+      index: best.index,
+      score: best.relevance_score,
+      text: documents[best.index],
+    });
+    expect(await rerank({})).toMatchObject({ error: { code: 400 } });
+  });
+});
+
+describe("POST /apply-template", () => {
+  test("shows the prompt as the engine has read it, without what the tokenizer adds", async () => {
+    const details = { prompt: "<s>[hi]", slot: 0, tokensInCache: 1, truncated: false };
+    const events = PLAIN_TEXT.map((event) =>
+      event.type === "done" ? Object.assign({ details }, event) : event,
+    );
+    const app = testApp({ events });
+    const tools = [{ type: "function", function: { name: "f" } }];
+    const answer = await app.post("/apply-template", {
+      messages: [{ role: "user", content: [{ type: "text", text: "hi" }] }],
+      tools,
+      chat_template_kwargs: { enable_thinking: true },
+    });
+    expect(await answer.json()).toEqual({ prompt: "[hi]" });
+    expect(app.lastRequest()).toMatchObject({
+      maxTokens: 1,
+      input: { kind: "chat", tools: [{ name: "f" }], thinking: true },
+    });
+  });
+});
