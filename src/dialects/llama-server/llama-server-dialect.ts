@@ -1,16 +1,17 @@
 import type { Dialect } from "../../http/dialect.ts";
-import type { Services } from "../services.ts";
+import type { ModelServices } from "../services.ts";
 import { applyTemplateRoute } from "./apply-template.ts";
 import { completionRoute, infillRoute } from "./completion-routes.ts";
 import { llamaServerErrorSchema, renderLlamaServerError } from "./llama-server-error.ts";
-import { adaptersRoute, changePropsRoute, propsRoute, slotActionRoute, slotsRoute } from "./state-routes.ts";
+import { slotActionRoute } from "./slot-action.ts";
+import { adaptersRoute, changePropsRoute, propsRoute, slotsRoute } from "./state-routes.ts";
 import { embeddingRoute, rerankRoute } from "./vector-routes.ts";
 
 /**
  * The routes of llama.cpp's server that no other API here has, for its own clients, such as plug-ins of editors. Those for
  * tokens are among the native ones.
  */
-export const llamaServerDialect = (services: Services): Dialect => ({
+export const llamaServerDialect = (services: ModelServices): Dialect => ({
   name: "llama-server",
   prefixes: [
     "/completion",
@@ -32,7 +33,7 @@ export const llamaServerDialect = (services: Services): Dialect => ({
     propsRoute(services),
     changePropsRoute(),
     slotsRoute(services),
-    slotActionRoute(),
+    slotActionRoute(services),
     applyTemplateRoute(services),
     embeddingRoute(services, "/embedding"),
     embeddingRoute(services, "/embeddings"),

@@ -126,23 +126,6 @@ function slotsOf({ state, slots = 0, contextSize }: Model, running: number): z.o
   }));
 }
 
-/** POST /slots/{id}?action=save, restore or erase. */
-export function slotActionRoute(): Route {
-  return defineRoute({
-    method: "POST",
-    path: "/slots/:id",
-    tag,
-    summary: "Save or restore a prompt: not here",
-    answers: [],
-    handle() {
-      throw new ServiceError(
-        "not_implemented",
-        "Slots cannot be saved, restored or erased; prompts that share a prefix are found in the cache by themselves.",
-      );
-    },
-  });
-}
-
 const adaptersSchema = z
   .array(z.object({ id: z.int(), path: z.string(), scale: z.number() }))
   .meta({ id: "LlamaServerAdapters" });

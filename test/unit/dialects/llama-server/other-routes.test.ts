@@ -73,16 +73,57 @@ describe("GET /lora-adapters", () => {
   });
 });
 
-test.each(["/props", "/slots/0?action=save", "/slots/1?action=erase"])(
-  "POST %s is 501 with a sentence",
-  async (path) => {
-    const answer = await testApp().post(path, { filename: "a" });
-    expect(answer.status).toBe(501);
-    expect(await answer.json()).toEqual({
-      error: { code: 501, type: "not_supported_error", message: expect.stringMatching(/\.$/) },
+test("POST /props is 501 with a sentence", async () => {
+  const answer = await testApp().post("/props", {});
+  expect(answer.status).toBe(501);
+  expect(await answer.json()).toEqual({
+    error: { code: 501, type: "not_supported_error", message: expect.stringMatching(/\.$/) },
+  });
+});
+
+describe("POST /slots/{id}", () => {
+  test("saves, restores and erases, in llama.cpp's words", async () => {
+    const app = testApp();
+    const model = app.models.defaultAlias;
+    const act = async (action: string, body: object): Promise<unknown> =>
+      await (await app.post(`/slots/1?action=${action}`, body)).json();
+    expect(await act("save", { filename: "a.bin" })).toEqual({
+      id_slot: 1,
+      filename: "a.bin",
+      n_saved: 12,
+      n_written: 3456,
+      timings: { save_ms: 7.8 },
     });
-  },
-);
+    expect(await act("restore", { filename: "a.bin" })).toEqual({
+      id_slot: 1,
+      filename: "a.bin",
+      n_restored: 12,
+      n_read: 3456,
+      timings: { restore_ms: 7.8 },
+    });
+    const erased = await app.app.request("/slots/1?action=erase", { method: "POST" });
+    expect(await erased.json()).toEqual({ id_slot: 1, n_erased: 12 });
+    expect(app.models.slotCalls).toEqual([
+      { model, slot: 1, name: "a.bin" },
+      { model, slot: 1, name: "a.bin" },
+      { model, slot: 1 },
+    ]);
+  });
+
+  test.each([
+    "/slots/x?action=erase",
+    "/slots/64?action=erase",
+    "/slots/0?action=steal",
+    "/slots/0",
+    "/slots/0?action=save",
+  ])("refuses %s", async (path) => {
+    const app = testApp();
+    const answer = await app.post(path, {});
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({ error: { type: "invalid_request_error" } });
+    expect(app.models.slotCalls).toEqual([]);
+  });
+});
 
 function sum(parts: readonly number[], power: number): number {
   return parts.reduce((total, part) => total + Math.abs(part) ** power, 0);
