@@ -8,6 +8,7 @@ import type { EngineSpec } from "../engine/protocol/engine-spec.ts";
 import type { TryTemplate } from "../engine/try-template.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
 import type { InspectGguf } from "./gguf/inspect-gguf.ts";
+import type { FreeSpace } from "./hub/download/snapshot-pull.ts";
 import type { HubStore } from "./hub/hub-store.ts";
 import type { Clock } from "./loading/clock.ts";
 import type { MachineMemory } from "./loading/available-memory.ts";
@@ -40,6 +41,8 @@ export interface ModelsOptions {
   /** Tries the chat templates of Modelfiles; absent: they are only tried when the model is loaded. */
   readonly tryTemplate?: TryTemplate;
   readonly quantizeTensors: QuantizeTensors;
+  /** Free space of a disk; absent: what the system says. */
+  readonly measureSpace?: FreeSpace;
   readonly placeLayers: PlaceLayers;
   /** The GPU's memory; absent: there is no GPU, or its memory is unknown. */
   readonly gpuMemory?: {

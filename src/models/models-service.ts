@@ -111,6 +111,7 @@ class ModelsService implements Models {
       quantizeTensors: options.quantizeTensors,
       processors: processors.usable,
       check: this.#checkDefinition,
+      ...(options.measureSpace && { measureSpace: options.measureSpace }),
     });
     this.#pulls = new Pulls({ hub, resolver, models: this.#registry.hub, events });
     const configured = config.models.default;

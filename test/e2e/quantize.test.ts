@@ -107,6 +107,20 @@ describe("a quantization that is not to be", () => {
     expect(await answer.json()).toMatchObject({ error: { message: expect.stringMatching(message) } });
   });
 
+  test("of weights that are not numbers ends with an error, and leaves nothing", async () => {
+    const file = path.join(folder, "nan.gguf");
+    const { metadata, tensors } = tinyLlama();
+    const [first, ...others] = tensors;
+    const values = new Float32Array(first!.shape.reduce((product, size) => product * size, 1)).fill(
+      Number.NaN,
+    );
+    writeGguf(file, { metadata, tensors: [{ ...first!, data: { values } }, ...others] });
+    const body = { source: file, destination: "nan", quantization: "Q8_0" };
+    const answer = await post("/api/models/quantize", body);
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({ error: { message: expect.stringMatching(/not numbers/) } });
+  });
+
   test("ends when its client leaves, and leaves nothing; another one waits for its end", async () => {
     const left = new AbortController();
     const body = { source: long, destination: "left", quantization: "IQ4_NL", stream: true };

@@ -247,11 +247,13 @@ const BLOCKS_OF_70B: Readonly<Record<string, number>> = {
   deci: 80,
   jais2: 68,
   llama: 80,
+  "llama-embed": 80,
+  olmo: 80,
   qwen2: 80,
-  qwen2vl: 80,
 };
 
 function isOfType70B({ architecture, blocks, headsPerKey }: QuantizedModel): boolean {
-  // An older llama of 80 blocks is a 65B, whose heads have keys of their own.
-  return BLOCKS_OF_70B[architecture] === blocks && (architecture !== "llama" || headsPerKey > 1);
+  // A llama of 80 blocks whose heads have keys of their own is a 65B.
+  const is65B = architecture.startsWith("llama") && headsPerKey === 1;
+  return BLOCKS_OF_70B[architecture] === blocks && !is65B;
 }

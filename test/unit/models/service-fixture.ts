@@ -1,7 +1,8 @@
 import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { onTestFinished } from "vitest";
-import { createTensorQuantizer } from "../../../src/engine/quantize/quantize-tensors.ts";
+import type { QuantizeTensors } from "../../../src/engine/quantize/quantize-tensors.ts";
+import type { FreeSpace } from "../../../src/models/hub/download/snapshot-pull.ts";
 import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import type { ServiceEvent } from "../../../src/events/service-events.ts";
 import type { CachedModel, HubPullRequest, HubStore } from "../../../src/models/hub/hub-store.ts";
@@ -101,6 +102,8 @@ export interface FixtureOptions {
   readonly engineConfig?: ConfigInput["engine"];
   readonly estimateMemory?: EstimateMemory;
   readonly placeLayers?: PlaceLayers;
+  readonly quantizeTensors?: QuantizeTensors;
+  readonly measureSpace?: FreeSpace;
   readonly root?: string;
   readonly hub?: FakeHub;
   readonly aliases?: AliasTable;
@@ -131,7 +134,12 @@ export async function startModels(options: FixtureOptions = {}): Promise<Fixture
     }),
     startEngine: engines.start,
     estimateMemory: options.estimateMemory ?? (() => 10 * MIB),
-    quantizeTensors: createTensorQuantizer({ findWall: async () => undefined }),
+    quantizeTensors:
+      options.quantizeTensors ??
+      (() => {
+        throw new Error("this test quantizes nothing");
+      }),
+    ...(options.measureSpace && { measureSpace: options.measureSpace }),
     placeLayers:
       options.placeLayers ?? (async (_gguf, spec, wished) => ({ spec: { ...spec, gpuLayers: wished ?? 0 } })),
     hub: options.store?.(cacheDir) ?? hub,

@@ -1,0 +1,128 @@
+import { once } from "node:events";
+import { readdirSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import type { QuantizeTensors } from "../../../../src/engine/quantize/quantize-tensors.ts";
+import { ServiceError } from "../../../../src/errors/service-error.ts";
+import { bytesOf, paddingOf } from "../../../../src/engine/quantize/quantize-job.ts";
+import type { QuantizedModel, QuantizeProgress } from "../../../../src/models/model.ts";
+import { tinyLlama } from "../../../support/tiny-models.ts";
+import { type Fixture, startModels } from "../service-fixture.ts";
+
+/** As many zeros as the tensors have bytes. */
+const zeros: QuantizeTensors = async function* zeros({ tensors, alignment }, signal) {
+  for (const { weights, to } of tensors) {
+    signal.throwIfAborted();
+    const bytes = bytesOf(weights, to);
+    yield new Uint8Array(bytes + paddingOf(bytes, alignment));
+  }
+};
+
+async function* ends(): AsyncGenerator<Uint8Array, void, undefined> {
+  yield new Uint8Array(1);
+}
+
+async function* never(): AsyncGenerator<Uint8Array, void, undefined> {
+  for (;;) yield new Uint8Array(1024);
+}
+
+interface Wishes {
+  readonly alias?: string;
+  readonly modelfile?: string;
+  readonly onProgress?: (progress: QuantizeProgress) => void;
+  readonly signal?: AbortSignal;
+}
+
+async function quantize({ models, userFile }: Fixture, wishes: Wishes = {}): Promise<QuantizedModel> {
+  const { alias = "small", onProgress = () => {}, signal = new AbortController().signal } = wishes;
+  const { modelfile = `FROM ${userFile("big.gguf", tinyLlama())}` } = wishes;
+  return await models.quantize(
+    { alias, modelfile, quantization: "Q8_0", mayRequantize: false },
+    onProgress,
+    signal,
+  );
+}
+
+function blobs({ cacheDir }: Fixture): string[] {
+  return readdirSync(path.join(cacheDir, "blobs"));
+}
+
+describe("quantizing a model", () => {
+  test("makes a model with the settings of the one that was quantized", async () => {
+    const fixture = await startModels({ quantizeTensors: zeros });
+    const { models, userFile } = fixture;
+    await models.create("big", `FROM ${userFile("a.gguf", tinyLlama())}\nSYSTEM Be brief.`, {});
+    const seen: QuantizeProgress[] = [];
+    const modelfile = "FROM big\nPARAMETER top_k 3";
+    const { model } = await quantize(fixture, { modelfile, onProgress: (step) => seen.push(step) });
+    expect(model).toMatchObject({
+      alias: "small",
+      gguf: { quantization: "Q8_0" },
+      settings: { system: "Be brief.", sampling: { topK: 3 } },
+    });
+    const { fileSize } = model.gguf;
+    expect(seen.at(-1)).toEqual({ from: "F32", to: "Q8_0", completedBytes: fileSize, totalBytes: fileSize });
+    expect(fixture.events.at(-1)).toEqual({ type: "model-created", model: "small" });
+  });
+
+  test("gives the disk back when the model is deleted", async () => {
+    const fixture = await startModels({ quantizeTensors: zeros });
+    await quantize(fixture);
+    await fixture.models.copy("small", "twin");
+    await fixture.models.delete("small");
+    expect(blobs(fixture)).toHaveLength(1);
+    await fixture.models.delete("twin");
+    expect(blobs(fixture)).toEqual([]);
+  });
+
+  test.each([
+    ["too few bytes", ends],
+    ["more bytes than there are", never],
+  ])("leaves nothing when the process returns %s", async (_, quantizeTensors) => {
+    const fixture = await startModels({ quantizeTensors });
+    await expect(quantize(fixture)).rejects.toMatchObject({ code: "quantization_failed" });
+    expect(blobs(fixture)).toEqual([]);
+    await expect(fixture.models.get("small")).rejects.toMatchObject({ code: "model_not_found" });
+  });
+
+  test("is for one model at a time, and for the next one after a cancel", async () => {
+    const left = new AbortController();
+    const fixture = await startModels({
+      quantizeTensors: async function* untilLeft(job, signal) {
+        if (!left.signal.aborted) await once(signal, "abort");
+        yield* zeros(job, signal);
+      },
+    });
+    const begun = Promise.withResolvers<void>();
+    const first = quantize(fixture, { signal: left.signal, onProgress: () => begun.resolve() });
+    await begun.promise;
+    await expect(quantize(fixture, { alias: "second" })).rejects.toMatchObject({
+      code: "overloaded",
+      retryAfterSecs: 30,
+    });
+    left.abort(new Error("left"));
+    await expect(first).rejects.toThrow("left");
+    expect(blobs(fixture)).toEqual([]);
+    expect((await quantize(fixture)).model.alias).toBe("small");
+  });
+
+  test("is refused before it begins where no engine could load the result", async () => {
+    const fixture = await startModels({
+      quantizeTensors: zeros,
+      estimateMemory: ({ quantization }) => {
+        if (quantization === "F32") return 1;
+        throw new ServiceError("insufficient_memory", "It needs more than any engine can have.");
+      },
+    });
+    await expect(quantize(fixture)).rejects.toMatchObject({ code: "insufficient_memory" });
+    expect(readdirSync(fixture.cacheDir)).not.toContain("blobs");
+  });
+
+  test("is refused where the disk has no room", async () => {
+    const fixture = await startModels({ quantizeTensors: zeros, measureSpace: async () => 1e6 });
+    await expect(quantize(fixture)).rejects.toMatchObject({
+      code: "insufficient_disk",
+      message: expect.stringContaining("0.00 GB are free"),
+    });
+  });
+});
