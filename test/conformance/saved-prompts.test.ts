@@ -3,6 +3,7 @@ import { rmSync } from "node:fs";
 import type { Engine } from "../../src/engine/engine.ts";
 import { EngineSlots } from "../../src/engine/engine-slots.ts";
 import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
+import { ServiceError } from "../../src/errors/service-error.ts";
 import { Random } from "../../scripts/test/withstand/kit/random.ts";
 import {
   doneOf,
@@ -89,7 +90,11 @@ const FAMILIES: readonly (readonly [string, () => GgufFile])[] = [
   ["gemma3, with windows of attention", tinyGemma3],
 ];
 
-async function comesBack(file: string, settings: Partial<EngineSpec>): Promise<void> {
+/** What an engine answers in which a slot was restored, and what engines answer that never were. */
+async function comesBack(
+  file: string,
+  settings: Partial<EngineSpec>,
+): Promise<{ got: unknown; wanted: unknown }> {
   const spec = engineSpec(file, { slots: 3, ...settings });
   const first = await startEngine(spec);
   // Without an answer, so that the prompt that follows has all of it: of a window of attention nothing can be taken back.
@@ -100,24 +105,31 @@ async function comesBack(file: string, settings: Partial<EngineSpec>): Promise<v
   const second = await startEngine({ ...spec, slots: 2 });
   try {
     await restore(second, 1, saved);
-    expect(await answer(second, CONTINUED)).toEqual(continued);
-    expect(continued.cached).toBeGreaterThanOrEqual(saved.tokens.length - 1);
+    const gone = await answer(second, CONTINUED);
     // A prompt that only begins like it is answered as by an engine that knows nothing.
     const other = `${PROMPT.slice(0, 40)} dragon`;
     const mixed = await answer(second, other);
     await new EngineSlots(second).erase(0, NEVER);
     await new EngineSlots(second).erase(1, NEVER);
-    expect((await answer(second, other)).text).toBe(mixed.text);
+    const { text } = await answer(second, other);
+    return {
+      got: { ...gone, mixed: mixed.text },
+      wanted: { text: continued.text, cached: saved.tokens.length, mixed: text },
+    };
   } finally {
     await second.close();
   }
 }
 
 describe("a saved slot comes back", () => {
-  test.each(SETTINGS)("with %s", async (_what, settings) => await comesBack(SHIPPED_MODEL, settings));
+  test.each(SETTINGS)("with %s", async (_what, settings) => {
+    const { got, wanted } = await comesBack(SHIPPED_MODEL, settings);
+    expect(got).toEqual(wanted);
+  });
 
   test.each(FAMILIES)("in a model of the family %s", async (name, model) => {
-    await comesBack(writeModel(folder, name.replaceAll(/\W/g, ""), model()), {});
+    const { got, wanted } = await comesBack(writeModel(folder, name.replaceAll(/\W/g, ""), model()), {});
+    expect(got).toEqual(wanted);
   });
 });
 
@@ -135,6 +147,7 @@ describe("a state that is not what it seems", () => {
     const { text } = await answer(engine);
     const saved = await save(engine);
     const random = new Random(7);
+    const codes = new Set<string>();
     for (let round = 0; round < 400; round++) {
       const bytes = new Uint8Array(saved.bytes);
       const view = new DataView(bytes.buffer);
@@ -143,12 +156,18 @@ describe("a state that is not what it seems", () => {
       view.setUint32(at * 4, random.pick(HOSTILE), true);
       const cut = round % 5 === 0 ? bytes.slice(0, random.int(1, bytes.length)) : bytes;
       const tokens = round % 7 === 0 ? saved.tokens.slice(0, -1) : saved.tokens;
-      await restore(engine, round % 2, { tokens, bytes: cut }).catch((error: unknown) => {
-        expect(error).toMatchObject({ code: "slot_state_mismatch" });
-      });
+      const restored = restore(engine, round % 2, { tokens, bytes: cut });
+      codes.add(
+        await restored.then(
+          () => "restored",
+          (error: unknown) => ServiceError.from(error).code,
+        ),
+      );
       if (round % 50 === 0) await answer(engine, `${PROMPT}${round}`);
     }
     expect(engine.alive).toBe(true);
+    // A number of what was computed may be any.
+    expect(codes).toEqual(new Set(["restored", "slot_state_mismatch"]));
     await new EngineSlots(engine).erase(0, NEVER);
     await new EngineSlots(engine).erase(1, NEVER);
     expect(await answer(engine)).toEqual({ text, cached: 0 });
