@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "bddc96db310619c36ea5eaa1eec548ff52cd708194bd983ada421e9e6c739305";
+const KERNELS_SHA256 = "664b00944bcdd757d2403cc046291a859fee3e7bdc4ee38837e8ab1eb1e48d67";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "48605e366b2b9f80d23c44a0d46eee66ef2892fadbc6a5b252437c0f92b1a33e";
+export const IMAGE_SHA256 = "48a5c96d0496efea31bc953aea5055f3ea13ca98b3791b6c3286aba30b87171d";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

@@ -100,8 +100,20 @@ describe("llama.cpp's server, as its clients see it:", () => {
 
   test("props and slots describe the model that is loaded", async () => {
     expect(await get(`/props?model=${model}`)).toMatchObject({ model_alias: model, is_sleeping: false });
-    const slots = z.array(z.object({ is_processing: z.boolean() })).parse(await get(`/slots?model=${model}`));
-    expect(slots.length).toBeGreaterThan(0);
+    const idle = { speculative: false, is_processing: false, n_prompt_tokens: expect.any(Number) };
+    expect(await get(`/slots?model=${model}`)).toContainEqual(expect.objectContaining(idle));
     expect(await get(`/lora-adapters?model=${model}`)).toEqual([]);
+  });
+
+  test("what a slot has read is saved, erased and restored", async () => {
+    const asked = { prompt: "the sun rose over the hills and the birds began to sing" };
+    const { id_slot: slot, timings } = await complete(asked);
+    expect(timings.cache_n).toBe(0);
+    const act = async (action: string): Promise<unknown> =>
+      JSON.parse(await post(`/slots/${slot}?action=${action}`, { model, filename: "dawn.bin" }));
+    const saved = z.object({ n_saved: z.int().min(10), n_written: z.int().min(1) }).parse(await act("save"));
+    expect(await act("erase")).toMatchObject({ id_slot: slot, n_erased: saved.n_saved });
+    expect(await act("restore")).toMatchObject({ n_restored: saved.n_saved, n_read: saved.n_written });
+    expect((await complete(asked)).timings.cache_n).toBeGreaterThan(5);
   });
 });

@@ -3,9 +3,6 @@
 #pragma once
 #include "steps.h"
 
-extern uint64_t state_size(llama_context *context, int32_t sequence, int32_t flags);
-extern uint64_t get_state(llama_context *context, uint8_t *to, uint64_t size, int32_t sequence, int32_t flags);
-
 typedef struct {
   uint8_t unused_a[AT_LLAMA_KV_CACHE_HPARAMS];
   const uint8_t *parameters;

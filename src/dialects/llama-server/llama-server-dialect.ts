@@ -3,8 +3,8 @@ import type { ModelServices } from "../services.ts";
 import { applyTemplateRoute } from "./apply-template.ts";
 import { completionRoute, infillRoute } from "./completion-routes.ts";
 import { llamaServerErrorSchema, renderLlamaServerError } from "./llama-server-error.ts";
-import { slotActionRoute } from "./slot-action.ts";
-import { adaptersRoute, changePropsRoute, propsRoute, slotsRoute } from "./state-routes.ts";
+import { slotActionRoute, slotsRoute } from "./slot-routes.ts";
+import { adaptersRoute, changePropsRoute, propsRoute } from "./state-routes.ts";
 import { embeddingRoute, rerankRoute } from "./vector-routes.ts";
 
 /**

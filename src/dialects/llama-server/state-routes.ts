@@ -4,7 +4,6 @@ import { LLAMA_CPP_BUILD } from "../../../wasm/llama-cpp-build.ts";
 import { modelName } from "../../http/input/known-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
-import type { Model } from "../../models/model.ts";
 import type { Services } from "../services.ts";
 import { generationSettings } from "./generation-settings.ts";
 import { requiredModel } from "./required-model.ts";
@@ -79,51 +78,6 @@ export function changePropsRoute(): Route {
       );
     },
   });
-}
-
-const slotsSchema = z
-  .array(
-    z.object({
-      id: z.int(),
-      n_ctx: z.int(),
-      speculative: z.literal(false),
-      is_processing: z.boolean(),
-    }),
-  )
-  .meta({ id: "LlamaServerSlots" });
-
-/** GET /slots. */
-export function slotsRoute({ models, inference }: Services): Route {
-  return defineRoute({
-    method: "GET",
-    path: "/slots",
-    tag,
-    summary: "List what a model is doing",
-    description: "One entry for each request that it can process at once; none while it is not loaded.",
-    query: modelQuery.extend({
-      fail_on_no_slot: z.string().optional().describe("1: 503 when all slots are busy."),
-    }),
-    answers: [{ description: "The slots.", schema: slotsSchema }],
-    async handle(context, { query }) {
-      const model = await requiredModel(models, query.model);
-      const slots = slotsOf(model, inference.loads.find((load) => load.model === model.alias)?.running ?? 0);
-      if (query.fail_on_no_slot === "1" && slots.every((slot) => slot.is_processing)) {
-        throw new ServiceError("overloaded", `No slot of "${model.alias}" is free; try again later.`);
-      }
-      return context.json(slots);
-    },
-  });
-}
-
-/** Which slot a request has, llama.cpp decides: the busy ones are listed first. */
-function slotsOf({ state, slots = 0, contextSize }: Model, running: number): z.output<typeof slotsSchema> {
-  if (state !== "loaded") return [];
-  return Array.from({ length: slots }, (_, id) => ({
-    id,
-    n_ctx: contextSize,
-    speculative: false,
-    is_processing: id < running,
-  }));
 }
 
 const adaptersSchema = z

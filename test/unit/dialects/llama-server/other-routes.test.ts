@@ -28,35 +28,43 @@ describe("GET /props", () => {
   });
 });
 
-describe("GET /slots", () => {
-  test("has an entry for each slot, and tells which are busy", async () => {
-    const app = testApp({ model: fakeModel({ slots: 2, contextSize: 64 }), slots: 2 });
-    const held = Promise.withResolvers<void>();
-    const begun = Promise.withResolvers<void>();
-    app.engine.script = async function* () {
-      yield PLAIN_TEXT[0]!;
-      begun.resolve();
-      await held.promise;
-      yield* PLAIN_TEXT.slice(1);
-    };
-    const answer = app.post("/completion", { prompt: "hi" });
-    await begun.promise;
-    const slots = await (await app.app.request("/slots")).json();
-    expect(slots).toEqual([
-      { id: 0, n_ctx: 64, speculative: false, is_processing: true },
-      { id: 1, n_ctx: 64, speculative: false, is_processing: false },
-    ]);
-    const other = app.post("/completion", { prompt: "hi" });
-    await expect.poll(() => app.engine.requests.length).toBe(2);
+describe("slots", () => {
+  test("are listed with what they hold, and are 503 when none is free", async () => {
+    const model = fakeModel({ contextSize: 64 });
+    const slot = { id: 0, n_ctx: 64, speculative: false, is_processing: false, n_prompt_tokens: 12 };
+    expect(await get("/slots", model)).toEqual([slot]);
+    const app = testApp({ model });
+    app.models.slots.list = async () => ({
+      slots: [{ id: 0, tokens: 1, isBusy: true, lastUsed: 1 }],
+      saved: [],
+    });
+    expect((await app.app.request("/slots")).status).toBe(200);
     const full = await app.app.request("/slots?fail_on_no_slot=1");
     expect(full.status).toBe(503);
     expect(await full.json()).toMatchObject({ error: { code: 503, type: "unavailable_error" } });
-    held.resolve();
-    await Promise.all([answer, other]);
   });
 
-  test("has none while the model is not loaded", async () => {
-    expect(await get("/slots", fakeModel({ state: "available" }))).toEqual([]);
+  test.each([
+    ["save", { id_slot: 1, filename: "a.bin", n_saved: 12, n_written: 3456, timings: { save_ms: 7.8 } }],
+    [
+      "restore",
+      { id_slot: 1, filename: "a.bin", n_restored: 12, n_read: 3456, timings: { restore_ms: 7.8 } },
+    ],
+    ["erase", { id_slot: 1, n_erased: 12 }],
+  ])("can be asked to %s", async (action, expected) => {
+    const answer = await testApp().post(`/slots/1?action=${action}`, { filename: "a.bin" });
+    expect(await answer.json()).toEqual(expected);
+  });
+
+  test.each([
+    ["no action", "/slots/1", { filename: "a" }, /action/],
+    ["no file name", "/slots/1?action=save", {}, /filename/],
+    ["no slot", "/slots/x?action=erase", {}, /slot/],
+  ])("refuse a request with %s", async (_what, path, body, message) => {
+    const answer = await testApp().post(path, body);
+    expect(await answer.json()).toMatchObject({
+      error: { code: 400, message: expect.stringMatching(message) },
+    });
   });
 });
 
@@ -78,50 +86,6 @@ test("POST /props is 501 with a sentence", async () => {
   expect(answer.status).toBe(501);
   expect(await answer.json()).toEqual({
     error: { code: 501, type: "not_supported_error", message: expect.stringMatching(/\.$/) },
-  });
-});
-
-describe("POST /slots/{id}", () => {
-  test("saves, restores and erases, in llama.cpp's words", async () => {
-    const app = testApp();
-    const model = app.models.defaultAlias;
-    const act = async (action: string, body: object): Promise<unknown> =>
-      await (await app.post(`/slots/1?action=${action}`, body)).json();
-    expect(await act("save", { filename: "a.bin" })).toEqual({
-      id_slot: 1,
-      filename: "a.bin",
-      n_saved: 12,
-      n_written: 3456,
-      timings: { save_ms: 7.8 },
-    });
-    expect(await act("restore", { filename: "a.bin" })).toEqual({
-      id_slot: 1,
-      filename: "a.bin",
-      n_restored: 12,
-      n_read: 3456,
-      timings: { restore_ms: 7.8 },
-    });
-    const erased = await app.app.request("/slots/1?action=erase", { method: "POST" });
-    expect(await erased.json()).toEqual({ id_slot: 1, n_erased: 12 });
-    expect(app.models.slotCalls).toEqual([
-      { model, slot: 1, name: "a.bin" },
-      { model, slot: 1, name: "a.bin" },
-      { model, slot: 1 },
-    ]);
-  });
-
-  test.each([
-    "/slots/x?action=erase",
-    "/slots/64?action=erase",
-    "/slots/0?action=steal",
-    "/slots/0",
-    "/slots/0?action=save",
-  ])("refuses %s", async (path) => {
-    const app = testApp();
-    const answer = await app.post(path, {});
-    expect(answer.status).toBe(400);
-    expect(await answer.json()).toMatchObject({ error: { type: "invalid_request_error" } });
-    expect(app.models.slotCalls).toEqual([]);
   });
 });
 
