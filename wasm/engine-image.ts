@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "664b00944bcdd757d2403cc046291a859fee3e7bdc4ee38837e8ab1eb1e48d67";
+const KERNELS_SHA256 = "93741b960aaeab7ed66b361b5953c712437f22e230e16144fd3e75566567318f";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "48a5c96d0496efea31bc953aea5055f3ea13ca98b3791b6c3286aba30b87171d";
+export const IMAGE_SHA256 = "92be70c543efaecdb6ffde64ab98388f71c75445d03d6514fa597eb803719af1";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

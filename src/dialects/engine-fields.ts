@@ -1,7 +1,24 @@
 import { z } from "zod";
-import { MAX_TOP_LOGPROBS } from "../engine/protocol/generation.ts";
+import { MAX_TOP_LOGPROBS, MOST_ADAPTER_SCALE, MOST_ADAPTERS } from "../engine/protocol/generation.ts";
+import { list } from "../http/input/bounded-lists.ts";
 import { ignored } from "../http/input/known-fields.ts";
 import type { InferenceRequest } from "../inference/inference.ts";
+
+/** Names of adapters are parts of names of models. */
+const MOST_NAME_LENGTH = 128;
+
+const adapterChoice = z
+  .object({
+    id: z.int().min(0).nullish().describe("Its number, from 0."),
+    name: z.string().max(MOST_NAME_LENGTH).nullish().describe("Its name, in place of id."),
+    scale: z
+      .number()
+      .min(-MOST_ADAPTER_SCALE)
+      .max(MOST_ADAPTER_SCALE)
+      .default(1)
+      .describe("How strongly it works."),
+  })
+  .refine(({ id, name }) => (id == null) !== (name == null), { error: "must have either id or name" });
 
 /** What llama.cpp's server takes besides sampling and formats, in every API that generates text. */
 export const engineFields = {
@@ -9,6 +26,11 @@ export const engineFields = {
     .boolean()
     .nullish()
     .describe("Reuse the part of the prompt that is in the KV cache. Default: true."),
+  lora: list(adapterChoice, { most: MOST_ADAPTERS })
+    .nullish()
+    .describe(
+      "LoRA adapters of the model that work on the answer, by id or name, with their scales; those that are not listed are off. Default: as its Modelfile says.",
+    ),
   id_slot: ignored("the daemon picks the slot, which does not change the answer"),
   n_cache_reuse: ignored("cache_reuse of the model says it"),
   n_keep: ignored("num_keep of the model says it"),
@@ -26,8 +48,13 @@ export const probabilitiesField = z
 
 const engineObject = z.object(engineFields);
 
-export function toCachePrompt(
+export function toEngineFields(
   body: Partial<z.output<typeof engineObject>>,
-): Pick<InferenceRequest, "cachePrompt"> {
-  return { cachePrompt: body.cache_prompt ?? undefined };
+): Pick<InferenceRequest, "cachePrompt" | "adapters"> {
+  const adapters = body.lora?.map(({ id, name, scale }) => ({
+    id: id ?? undefined,
+    name: name ?? undefined,
+    scale,
+  }));
+  return { cachePrompt: body.cache_prompt ?? undefined, ...(adapters && { adapters }) };
 }

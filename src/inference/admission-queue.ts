@@ -10,6 +10,8 @@ const MAX_RETRY_AFTER_SECS = 120;
 /** The right to have one call in flight on an engine. Disposing it twice frees it once. */
 export interface Permit extends Disposable {
   readonly queue: AdmissionQueue;
+  /** As in {@link AdmissionRequest}. */
+  readonly group: string;
   /** Tokens of context that it holds. */
   readonly tokens: number;
   /** Corrects the number of tokens once it is known better; others may then be admitted. */
@@ -23,6 +25,7 @@ export interface Permit extends Disposable {
 
 interface Waiter {
   readonly tokens: number;
+  readonly group: string;
   grant(): void;
   refuse(error: ServiceError): void;
 }
@@ -32,6 +35,8 @@ export interface AdmissionRequest {
   tokens?: number;
   /** Whether the call belongs to an admitted request, such as the next text of a batch. Default: false. */
   bypassQueueLimit?: boolean;
+  /** Only calls of the same group run at once. Default: "". */
+  group?: string;
 }
 
 export interface AdmissionQueueOptions {
@@ -47,7 +52,7 @@ export interface AdmissionQueueOptions {
 
 /**
  * Admits calls to one engine, first come, first served. Invariants: at most `slots` permits are held, and the tokens they
- * may need fit into the context together, unless a holder corrects its own upward; a caller that could be admitted only waits behind others; each permit is
+ * may need fit into the context together, unless a holder corrects its own upward; all permits are of one group; a caller that could be admitted only waits behind others; each permit is
  * released exactly once.
  */
 export class AdmissionQueue {
@@ -58,6 +63,8 @@ export class AdmissionQueue {
   /** A Set keeps the order of arrival and removes in constant time. */
   readonly #waiting = new Set<Waiter>();
   #running = 0;
+  /** Of those that run. */
+  #group = "";
   #tokens = 0;
   #meanHoldSecs = DEFAULT_HOLD_SECS;
   #closedWith: (() => ServiceError) | undefined;
@@ -104,12 +111,12 @@ export class AdmissionQueue {
    */
   async acquire(
     signal: AbortSignal,
-    { tokens: wished = 0, bypassQueueLimit = false }: AdmissionRequest = {},
+    { tokens: wished = 0, bypassQueueLimit = false, group = "" }: AdmissionRequest = {},
   ): Promise<Permit> {
     signal.throwIfAborted();
     if (this.#closedWith) throw this.#closedWith();
     const tokens = Math.min(wished, this.#contextTokens);
-    if (this.#waiting.size === 0 && this.#hasRoom(tokens)) return this.#take(tokens);
+    if (this.#waiting.size === 0 && this.#hasRoom(tokens, group)) return this.#take(tokens, group);
     if (!bypassQueueLimit && this.#waiting.size >= this.#maxWaiting) {
       const retryAfterSecs = this.retryAfterSecs;
       throw new ServiceError(
@@ -132,9 +139,10 @@ export class AdmissionQueue {
       };
       const waiter: Waiter = {
         tokens,
+        group,
         grant: () => {
           leave();
-          resolve(this.#take(tokens));
+          resolve(this.#take(tokens, group));
         },
         refuse: (error) => {
           leave();
@@ -152,7 +160,8 @@ export class AdmissionQueue {
     for (const waiter of this.#waiting) waiter.refuse(this.#closedWith());
   }
 
-  #hasRoom(tokens: number): boolean {
+  #hasRoom(tokens: number, group: string): boolean {
+    if (this.#running > 0 && group !== this.#group) return false;
     return this.#running < this.#slots && this.#tokens + tokens <= this.#contextTokens;
   }
 
@@ -160,14 +169,15 @@ export class AdmissionQueue {
   #grant(): void {
     if (this.#closedWith) return;
     for (const waiter of this.#waiting) {
-      if (!this.#hasRoom(waiter.tokens)) return;
+      if (!this.#hasRoom(waiter.tokens, waiter.group)) return;
       waiter.grant();
     }
   }
 
-  #take(wished: number): Permit {
+  #take(wished: number, group: string): Permit {
     let tokens = wished;
     this.#running += 1;
+    this.#group = group;
     this.#tokens += tokens;
     const takenAt = this.#now();
     let free = false;
@@ -179,6 +189,7 @@ export class AdmissionQueue {
     };
     return {
       queue: this,
+      group,
       get tokens() {
         return tokens;
       },

@@ -5,6 +5,7 @@ import { ServiceError } from "../errors/service-error.ts";
 import type { TokenIds } from "../engine/protocol/calls.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Model, ModelLease, Models } from "../models/model.ts";
+import { adapterGroup, adapterScales } from "./adapter-scales.ts";
 import { admissionTokens } from "./admission-tokens.ts";
 import { answerLimit } from "./answer-limit.ts";
 import type { AdmissionRequest, Permit } from "./admission-queue.ts";
@@ -104,11 +105,12 @@ class InferenceService implements Inference {
       const { model, engine } = lease;
       account.answeredBy(model.alias);
       const loadMs = account.elapsedMs;
-      const resolved = resolveGeneration(request, model, engine.info);
+      const resolved = resolveGeneration(withAdapter(request, lease), model, engine.info);
       const isBusy = this.#queues.of(engine, model.alias).running > 0;
       const wish = {
         tokens: await admissionTokens(engine, resolved.request, isBusy, signal),
         bypassQueueLimit: request.furtherOf !== undefined,
+        group: adapterGroup(resolved.request.adapterScales),
       };
       const permit = held.use(await this.#admit(account, engine, model, signal, wish));
       let isRepetition = false;
@@ -224,7 +226,8 @@ class InferenceService implements Inference {
         return { model: model.alias, loadMs, results: [], totalTokens: 0 };
       }
       const tokens = embeddedTokens(engine.spec, engine.info);
-      const permit = await this.#admit(account, engine, model, signal, { tokens });
+      const group = adapterGroup(adapterScales(model, undefined));
+      const permit = await this.#admit(account, engine, model, signal, { tokens, group });
       const deadline = held.use(new Deadline(signal, this.#requestTimeoutMs));
       const results = await runBatch(items, { permit, tokens }, deadline.signal, (item, abort) =>
         call(engine, item, abort),
@@ -247,6 +250,13 @@ class InferenceService implements Inference {
   ): Promise<Permit> {
     return await account.waitFor(this.#queues.of(engine, alias).acquire(signal, wish));
   }
+}
+
+/** A name such as "base:adapter" chooses an adapter, unless the request chooses itself. */
+function withAdapter(request: InferenceRequest, { adapter, model }: ModelLease): InferenceRequest {
+  if (adapter === undefined || request.adapters) return request;
+  const scale = model.adapters.find(({ name }) => name === adapter)?.scale || 1;
+  return { ...request, adapters: [{ name: adapter, scale }] };
 }
 
 /** An error about a prompt that is too long tells what to do about it. */

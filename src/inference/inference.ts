@@ -9,6 +9,7 @@ import type {
 import type { TokenIds, TokenizeOptions } from "../engine/protocol/calls.ts";
 import type { Endpoint } from "../metrics/metrics.ts";
 import type { Residency } from "../models/model.ts";
+import type { AdapterChoice } from "./adapter-scales.ts";
 import type { AnswerLimit } from "./answer-limit.ts";
 import type { ModelLoad } from "./engine-queues.ts";
 import type { InfillParts } from "./infill-prompt.ts";
@@ -55,6 +56,8 @@ export interface InferenceRequest {
    */
   readonly onTokens?: ((tokens: readonly TokenLogprob[]) => void) | undefined;
   readonly cachePrompt?: boolean | undefined;
+  /** The model's adapters that work on the answer; absent: as its Modelfile says. */
+  readonly adapters?: readonly AdapterChoice[] | undefined;
   /** Have the last event tell how the prompt was read. */
   readonly details?: boolean | undefined;
   /** Stop an answer that runs in circles. */

@@ -8,6 +8,7 @@ import {
   type Sampling,
 } from "../engine/protocol/generation.ts";
 import type { Model } from "../models/model.ts";
+import { adapterScales } from "./adapter-scales.ts";
 import { answerGrammar } from "./answer-grammar.ts";
 import { callChecks, type CallChecks } from "./call-checks.ts";
 import type { TokenLimit } from "./answer-limit.ts";
@@ -61,6 +62,7 @@ export function resolveGeneration(
 ): ResolvedGeneration {
   const { settings } = model;
   checkGeneration(request, model);
+  const scales = adapterScales(model, request.adapters);
   const tokenLimit = resolveLimit(request, settings.maxTokens);
   const maxTokens = tokenLimit?.tokens ?? shiftedLimit(model);
   const traits = traitsOf(settings.template ?? model.gguf.chatTemplate);
@@ -78,6 +80,7 @@ export function resolveGeneration(
       format,
       ...(request.logprobs !== undefined && { logprobs: request.logprobs }),
       ...resolveReasoning(input, model, { asked: request.reasoningBudget, maxTokens }),
+      ...(scales && { adapterScales: [...scales] }),
       cachePrompt: request.cachePrompt ?? true,
       ...(request.details && { details: true }),
     },

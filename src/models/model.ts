@@ -164,7 +164,13 @@ export interface Model {
   readonly path: string;
   readonly files: readonly string[];
   readonly projector: string | undefined;
-  readonly adapters: readonly { readonly path: string; readonly scale: number }[];
+  readonly adapters: readonly {
+    readonly path: string;
+    /** For requests that do not choose. */
+    readonly scale: number;
+    /** Its own among those of the model. */
+    readonly name: string;
+  }[];
   readonly gguf: GgufSummary;
   readonly capabilities: Capabilities;
   readonly settings: ModelSettings;
@@ -354,6 +360,8 @@ export interface PullResult {
 export interface ModelLease extends Disposable {
   readonly model: Model;
   readonly engine: Engine;
+  /** The adapter that the name of the model chose, as in "base:adapter". */
+  readonly adapter?: string | undefined;
   /** What a client is told whose prompt is longer than the context; absent where nobody can load it otherwise. */
   readonly explainExcess?: (excess: ContextExcess) => string;
 }

@@ -157,8 +157,20 @@ class ModelsService implements Models {
   async acquire(name: string | undefined, signal: AbortSignal, residency?: Residency): Promise<Lease> {
     const wanted = name ?? (await this.#default.require(this.#isThere));
     // The usual case, a loaded model by its own name, does not access the disk.
-    const lease = this.#pool.tryLease(wanted) ?? (await this.#loadOnDemand(wanted, signal, residency));
+    const lease = this.#pool.tryLease(wanted) ?? (await this.#leaseByName(wanted, signal, residency));
     if (residency?.keepAliveMs !== undefined) lease.keepFor(residency.keepAliveMs);
+    return lease;
+  }
+
+  /** By a name of its own, or else by "base:adapter" with one of its adapters. */
+  async #leaseByName(name: string, signal: AbortSignal, residency?: Residency): Promise<Lease> {
+    const parts = /^(.+):([^:]+)$/.exec(name);
+    if (!parts || (await this.#isThere(name))) return await this.#loadOnDemand(name, signal, residency);
+    const [, base = "", adapter = ""] = parts;
+    const record = this.#pool.model(base)?.plan.record ?? (await this.#registry.find(base));
+    const isAdapter = record?.adapters.some((each) => each.name === adapter) === true;
+    const lease = await this.#loadOnDemand(isAdapter ? base : name, signal, residency);
+    if (isAdapter) lease.adapter = adapter;
     return lease;
   }
 

@@ -131,7 +131,7 @@ export class TabModels implements Pick<Models, "list" | "get" | "acquire" | "def
       path: spec.modelFiles[0] ?? "",
       files: spec.modelFiles,
       projector: spec.projectorFile,
-      adapters: spec.adapters,
+      adapters: spec.adapters.map(({ path, scale }) => ({ path, scale, name: path })),
       gguf,
       capabilities: detectCapabilities(gguf, files.projector && { image: true, audio: false }, settings),
       settings,

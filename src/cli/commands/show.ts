@@ -80,7 +80,7 @@ export function showCommand(io: CliIo): Command {
         [
           "Adapters",
           model.adapters
-            .map(({ path, scale }) => (scale === 1 ? path : `${path} (scale ${scale})`))
+            .map((each) => `${each.name}: ${each.path}${each.scale === 1 ? "" : ` (scale ${each.scale})`}`)
             .join("\n"),
         ],
         ["Settings", settingLines(model.settings)],

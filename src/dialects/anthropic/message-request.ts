@@ -7,7 +7,7 @@ import type {
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { InferenceRequest } from "../../inference/inference.ts";
 import { checkFormatWithTools, toConstraint } from "../constraint-fields.ts";
-import { toCachePrompt } from "../engine-fields.ts";
+import { toEngineFields } from "../engine-fields.ts";
 import { toSampling } from "../sampling-fields.ts";
 import { toReasoningBudget } from "../thinking-fields.ts";
 import { toAssistant, toText, toUserMessages } from "./block-messages.ts";
@@ -31,7 +31,7 @@ export function toMessageRequest(body: MessageRequest): InferenceRequest {
     stop: body.stop_sequences ?? undefined,
     sampling: toSampling(body),
     format,
-    ...toCachePrompt(body),
+    ...toEngineFields(body),
     ...toBudget(body),
     repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { sampling: DEFAULT_SAMPLING },

@@ -1,7 +1,7 @@
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { Inference, InferenceRequest } from "../../inference/inference.ts";
 import { toConstraint } from "../constraint-fields.ts";
-import { toCachePrompt } from "../engine-fields.ts";
+import { toEngineFields } from "../engine-fields.ts";
 import { toSampling } from "../sampling-fields.ts";
 import type { GenerationBody, WirePrompt } from "./completion-schema.ts";
 
@@ -33,7 +33,7 @@ export function toRequests(
     logprobs: body.n_probs || (body.return_tokens ? 0 : undefined),
     // llama.cpp's server counts those without text among the tokens, too.
     ...(body.return_tokens && { emptyTokens: true }),
-    ...toCachePrompt(body),
+    ...toEngineFields(body),
     details: true,
     repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { sampling: DEFAULT_SAMPLING },

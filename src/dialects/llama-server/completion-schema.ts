@@ -53,7 +53,6 @@ export const generationFields = {
   timings_per_token: ignored("the end of an answer has them"),
   t_max_prompt_ms: ignored("llama.cpp's server ignores it, too"),
   sse_ping_interval: ignored("pings are sent every 15 seconds"),
-  lora: refused("adapters belong to a model; create one with ADAPTER in its Modelfile"),
 };
 
 const generationObject = z.object(generationFields);

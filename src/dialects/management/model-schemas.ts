@@ -83,7 +83,16 @@ export const modelDetailSchema = z
     name: z.string().optional().describe("Name in the GGUF header."),
     files: z.array(z.string()).describe("All shards in order."),
     projector: z.string().optional().describe("Vision projector."),
-    adapters: z.array(z.object({ path: z.string(), scale: z.number() })).describe("LoRA adapters."),
+    adapters: z
+      .array(
+        z.object({
+          id: z.int().describe("Its number in the requests' lora."),
+          name: z.string().describe("Its name there."),
+          path: z.string(),
+          scale: z.number().describe("Of requests that do not choose."),
+        }),
+      )
+      .describe("LoRA adapters."),
     system: z.string().optional().describe("System prompt of its Modelfile."),
     template: z
       .string()

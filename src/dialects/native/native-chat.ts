@@ -8,7 +8,7 @@ import { decodeAudio } from "../../inference/audio-data.ts";
 import { decodeImage } from "../../inference/image-data.ts";
 import type { InferenceRequest, InferenceStream } from "../../inference/inference.ts";
 import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
-import { toCachePrompt } from "../engine-fields.ts";
+import { toEngineFields } from "../engine-fields.ts";
 import { promptProgressSchema, returnProgressField, toPromptProgress } from "../prompt-progress.ts";
 import { toSampling } from "../sampling-fields.ts";
 import { toReasoningBudget } from "../thinking-fields.ts";
@@ -125,7 +125,7 @@ export function toChatRequest(body: ChatRequest): InferenceRequest {
     sampling: toSampling(body),
     format: toFormat(body),
     logprobs: toLogprobs(body),
-    ...toCachePrompt(body),
+    ...toEngineFields(body),
     ...toReasoningBudget(body),
     repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },

@@ -11,6 +11,9 @@ import { modelField, nameField, streamField } from "./ollama-request-fields.ts";
 
 /** Text for the Modelfile, whose length limit it shares. */
 const modelfileText = z.string().max(MAX_MODELFILE_LENGTH, { abort: true });
+/** A name that an adapter may have; any other is called after its file. */
+const PLAIN_NAME = /^[A-Za-z0-9](?:[\w-]|\.(?=[\w-]))*$/;
+const MAX_ADAPTER_NAME = 100;
 /** Far more than models have. */
 const MAX_LICENSES = 64;
 
@@ -90,7 +93,8 @@ export async function toModelfile(body: CreateRequest, findBlob: Blobs["find"]):
   if (body.from && files.length > 0) throw invalid("files: cannot be combined with from; send one.", "files");
   const base = body.from ? [`FROM ${toModelName(body.from)}`] : await baseLines(files, findBlob);
   const adapters = Object.entries(body.adapters ?? {}).map(
-    async ([name, digest]) => `ADAPTER ${await uploaded("adapters", name, digest, findBlob)}`,
+    async ([name, digest]) =>
+      `ADAPTER ${await uploaded("adapters", name, digest, findBlob)}${asName(name.replace(/\.gguf$/i, ""))}`,
   );
   const lines = [
     ...base,
@@ -107,6 +111,11 @@ export async function toModelfile(body: CreateRequest, findBlob: Blobs["find"]):
     ...[body.license ?? []].flat().flatMap((license) => textLines("LICENSE", license)),
   ];
   return `${lines.join("\n")}\n`;
+}
+
+/** Uploaded files are named after what they hold; an adapter is called as its client calls it. */
+function asName(name: string): string {
+  return name.length <= MAX_ADAPTER_NAME && PLAIN_NAME.test(name) ? ` AS ${name}` : "";
 }
 
 async function baseLines(files: readonly [string, string][], findBlob: Blobs["find"]): Promise<string[]> {

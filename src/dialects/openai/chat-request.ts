@@ -12,7 +12,7 @@ import { decodeAudio } from "../../inference/audio-data.ts";
 import { decodeImage } from "../../inference/image-data.ts";
 import type { InferenceRequest } from "../../inference/inference.ts";
 import { checkFormatWithTools } from "../constraint-fields.ts";
-import { toCachePrompt } from "../engine-fields.ts";
+import { toEngineFields } from "../engine-fields.ts";
 import { toSampling } from "../sampling-fields.ts";
 import { toReasoningBudget } from "../thinking-fields.ts";
 import type {
@@ -60,7 +60,7 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
     sampling,
     format,
     logprobs: toLogprobs(body),
-    ...toCachePrompt(body),
+    ...toEngineFields(body),
     ...toReasoningBudget(body),
     repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { sampling: DEFAULT_SAMPLING },

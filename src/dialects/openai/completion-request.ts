@@ -4,7 +4,7 @@ import { MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { InferenceRequest } from "../../inference/inference.ts";
-import { probabilitiesField, toCachePrompt } from "../engine-fields.ts";
+import { probabilitiesField, toEngineFields } from "../engine-fields.ts";
 import { toSampling } from "../sampling-fields.ts";
 import {
   choiceCount,
@@ -120,7 +120,7 @@ export function toCompletionRequests(
       sampling: withChoice(sampling, choice),
       format,
       logprobs: alternatives ?? (isRanked ? 0 : undefined),
-      ...toCachePrompt(body),
+      ...toEngineFields(body),
       // Harnesses that score a prompt take the last entry away, which is that of the one token they ask for.
       ...(needsPromptTokens(body) && { emptyTokens: true }),
       repetitionGuard: body.repetition_guard ?? undefined,

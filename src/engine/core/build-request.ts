@@ -35,6 +35,8 @@ interface RequestContext {
   readonly contextSize: number;
   /** Whether other requests may use them too. */
   readonly sharedContext: boolean;
+  /** Of the adapters, as they were loaded. */
+  readonly adapterScales: readonly number[];
   /** See canReasonUnasked. */
   readonly reasonsUnasked: boolean;
   /** Most tokens to guess at once, unless the request says. */
@@ -44,7 +46,7 @@ interface RequestContext {
 /** Converts a request into one for llama.cpp's server, field by field: nothing else is passed on. */
 export function buildCompletionCall(
   request: GenerationRequest,
-  { mediaMarker, contextSize, sharedContext, reasonsUnasked, guessTokens }: RequestContext,
+  { mediaMarker, contextSize, sharedContext, reasonsUnasked, guessTokens, adapterScales }: RequestContext,
 ): CompletionCall {
   const files: Uint8Array[] = [];
   const { input } = request;
@@ -61,6 +63,10 @@ export function buildCompletionCall(
     ...((request.stop.length > 0 || request.details) && { verbose: true }),
     max_tokens: request.maxTokens ?? -1,
     cache_prompt: request.cachePrompt,
+    // Always, because without it llama.cpp keeps what a slot has computed with other scales.
+    ...(adapterScales.length > 0 && {
+      lora: (request.adapterScales ?? adapterScales).map((scale, id) => ({ id, scale })),
+    }),
     ...buildSampling({ ...request.sampling, guessTokens: undefined }, contextSize),
     // A field that means nothing here, in which our kernels find how much they may guess.
     sse_ping_interval: request.sampling.guessTokens ?? guessTokens,

@@ -45,6 +45,7 @@ export class EngineCore {
   readonly #mediaMarker: string;
   readonly #decodeWebp: EnginePlatform["decodeWebp"];
   readonly #reasonsUnasked: boolean;
+  readonly #adapterScales: readonly number[];
   readonly #purpose: EngineSettings["purpose"];
   readonly #guessTokens: number;
   /** Held while a prompt is read that must not share steps with another. */
@@ -67,7 +68,9 @@ export class EngineCore {
       guessTokens = 0,
     }: Pick<EngineSettings, "purpose" | "sharedContext" | "chatTemplate" | "slots" | "guessTokens">,
     steps: StepControl | undefined,
+    adapterScales: readonly number[],
   ) {
+    this.#adapterScales = adapterScales;
     this.#session = session;
     this.#loop = new RequestLoop(session, steps);
     this.#tokenizer = new Tokenizer(session, this.#loop);
@@ -107,7 +110,7 @@ export class EngineCore {
           info.gpuLayers > 0
             ? undefined
             : new StepControl(fullStep(settings), settings.slots, session.memory);
-        return new EngineCore(session, platform, info, settings, steps);
+        return new EngineCore(session, platform, info, settings, steps, scales);
       } catch (error) {
         session.close();
         throw error;
@@ -154,6 +157,7 @@ export class EngineCore {
       contextSize: this.info.contextSize,
       sharedContext: this.#sharedRoom !== undefined,
       reasonsUnasked: this.#reasonsUnasked,
+      adapterScales: this.#adapterScales,
       guessTokens: this.#guessTokens,
     });
     if (has(request, "image") && !this.info.hasImageInput) throw unsupported("see images");

@@ -118,6 +118,11 @@ export type Sampling = z.infer<typeof samplingSchema>;
 /** Most alternatives per position that a request may ask for. */
 export const MAX_TOP_LOGPROBS = 20;
 
+/** Adapters cost time in every matrix multiplication; nobody stacks more. */
+export const MOST_ADAPTERS = 16;
+/** At 1 an adapter works as trained; a tenfold effect, even a negative one, is beyond any use. */
+export const MOST_ADAPTER_SCALE = 10;
+
 /** More tokens than any context has. */
 const MOST_REASONING_TOKENS = 16 * 1024 * 1024;
 
@@ -138,6 +143,11 @@ export const generationRequestSchema = z.object({
       /** Around it, where the template does not say so. */
       tags: z.object({ start: z.string(), end: z.string().min(1) }).optional(),
     })
+    .optional(),
+  /** Of the model's LoRA adapters, in order; absent: as they were loaded. */
+  adapterScales: z
+    .array(z.number().min(-MOST_ADAPTER_SCALE).max(MOST_ADAPTER_SCALE))
+    .max(MOST_ADAPTERS)
     .optional(),
   /** Reuse the part of the prompt that is in the KV cache. */
   cachePrompt: z.boolean(),

@@ -13,6 +13,7 @@ export class Lease implements ModelLease {
   readonly #loaded: LoadedModel;
   readonly #onReturn: () => void;
   readonly explainExcess: (excess: ContextExcess) => string;
+  adapter: string | undefined;
   #isHeld = true;
 
   /**

@@ -10,7 +10,10 @@ export function printModelfile(definition: ModelDefinition): string {
   const lines = [
     `FROM ${from}`,
     ...line("DIGEST", digest && `sha256:${digest}`),
-    ...adapters.map(({ path, scale }) => (scale === 1 ? `ADAPTER ${path}` : `ADAPTER ${path} ${scale}`)),
+    ...adapters.map(
+      ({ path, scale, name }) =>
+        `ADAPTER ${path}${scale === 1 ? "" : ` ${scale}`}${name === undefined ? "" : ` AS ${name}`}`,
+    ),
     ...line("VISION_PROJECTOR", projector),
     ...line("GPU_LAYERS", settings.gpuLayers),
     ...line("FLASH_ATTENTION", settings.load.flashAttention),

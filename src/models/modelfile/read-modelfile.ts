@@ -1,5 +1,6 @@
 import type { ModelSettings } from "../model.ts";
 import path from "node:path";
+import { MOST_ADAPTER_SCALE, MOST_ADAPTERS } from "../../engine/protocol/generation.ts";
 import { readNumber } from "../../config/read-number.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { homeFolder } from "../../launch/home-folder.mjs";
@@ -22,7 +23,12 @@ export interface ModelDefinition {
   /** FROM as written: an alias, a hub spec, another created model, or an absolute path. */
   readonly from: string;
   readonly settings: ModelSettings;
-  readonly adapters: readonly { readonly path: string; readonly scale: number }[];
+  readonly adapters: readonly {
+    readonly path: string;
+    readonly scale: number;
+    /** Absent: named after its file. */
+    readonly name?: string;
+  }[];
   readonly projector: string | undefined;
   /** SHA-256 of the base's GGUF file, 64 lowercase hexadecimal digits. */
   readonly digest: string | undefined;
@@ -32,10 +38,6 @@ export interface ModelDefinition {
   readonly unused: readonly UnusedDirective[];
 }
 
-/** Adapters cost time in every matrix multiplication; nobody stacks more. */
-const MAX_ADAPTERS = 16;
-/** At 1 an adapter works as trained; a tenfold effect, even a negative one, is beyond any use. */
-const MAX_SCALE = 10;
 /** Directives that may be repeated with the same key, or without one. */
 const REPEATABLE = new Set(["ADAPTER", "LICENSE", `PARAMETER ${REPEATABLE_PARAMETER}`]);
 
@@ -59,9 +61,11 @@ export function readModelfile(text: string, baseFolder: string | undefined): Mod
   const projector = one("VISION_PROJECTOR");
   const digest = one("DIGEST");
   const adapters = all("ADAPTER").map((adapter) => readAdapter(adapter, baseFolder));
-  if (adapters.length > MAX_ADAPTERS) {
-    throw modelfileError(from.line, `there are more than ${MAX_ADAPTERS} adapters.`);
+  if (adapters.length > MOST_ADAPTERS) {
+    throw modelfileError(from.line, `there are more than ${MOST_ADAPTERS} adapters.`);
   }
+  const names = adapters.flatMap(({ name }) => name ?? []);
+  if (new Set(names).size < names.length) throw modelfileError(from.line, "two adapters have the same name.");
   return {
     from: readFrom(from, baseFolder),
     settings: readSettings(instructions),
@@ -116,18 +120,25 @@ function readFrom(instruction: Instruction, baseFolder: string | undefined): str
   );
 }
 
-/** `ADAPTER path [scale]`: the path ends in .gguf, so a number after it is the scale. */
+/** `ADAPTER path [scale] [AS name]`: the path ends in .gguf, so what follows is not a part of it. */
 function readAdapter(instruction: Instruction, baseFolder: string | undefined): Adapter {
-  const scaled = /^(.*\.gguf"?)\s+(\S+)$/is.exec(instruction.text);
-  const [written = instruction.text, number = "1"] = scaled?.slice(1) ?? [];
+  const parts = /^(.*?\.gguf"?)(?:\s+([^\s"]+?))??(?:\s+AS\s+([^\s"]+))?$/is.exec(instruction.text);
+  const [written = instruction.text, number = "1", name] = parts?.slice(1) ?? [];
   const scale = readNumber(number);
-  if (scale === undefined || Math.abs(scale) > MAX_SCALE) {
+  if (scale === undefined || Math.abs(scale) > MOST_ADAPTER_SCALE) {
     throw modelfileError(
       instruction.line,
-      `the scale of an adapter must be a number from -${MAX_SCALE} to ${MAX_SCALE}.`,
+      `the scale of an adapter must be a number from -${MOST_ADAPTER_SCALE} to ${MOST_ADAPTER_SCALE}.`,
     );
   }
-  return { path: readPath(instruction, pathOf(instruction, written), baseFolder), scale };
+  if (name !== undefined && !isPlainPart(name)) {
+    throw modelfileError(
+      instruction.line,
+      "the name of an adapter must consist of letters, digits, dots, dashes and underscores.",
+    );
+  }
+  const place = readPath(instruction, pathOf(instruction, written), baseFolder);
+  return { path: place, scale, ...(name !== undefined && { name }) };
 }
 
 /** A path without the quotes around it. */

@@ -5,6 +5,7 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
 import { type GgufSummary, type Media, type ModelSettings, type ModelSource, NO_SETTINGS } from "../model.ts";
 import type { ModelDefinition } from "../modelfile/read-modelfile.ts";
+import { nameAdapters } from "../names/adapter-names.ts";
 import { shardFiles } from "../names/shards.ts";
 import { realModelPath, type ModelFile } from "./model-file.ts";
 
@@ -34,7 +35,7 @@ export interface ModelRecord {
   /** All shards in order. */
   readonly files: readonly [ModelFile, ...ModelFile[]];
   readonly projector: Projector | undefined;
-  readonly adapters: readonly { readonly file: ModelFile; readonly scale: number }[];
+  readonly adapters: readonly { readonly file: ModelFile; readonly scale: number; readonly name: string }[];
   readonly gguf: GgufSummary;
   readonly settings: ModelSettings;
   /** SHA-256 that the GGUF file must have, in hexadecimal. */
@@ -124,10 +125,10 @@ export async function derivedRecord(
       definition.projector === undefined
         ? base.projector
         : await readProjector(own(definition.projector), inspect),
-    adapters: [
+    adapters: nameAdapters([
       ...base.adapters,
-      ...definition.adapters.map(({ path, scale }) => ({ file: own(path), scale })),
-    ],
+      ...definition.adapters.map(({ path, scale, name }) => ({ file: own(path), scale, name })),
+    ]),
     settings: mergeSettings(base.settings, definition.settings),
     digest: definition.digest ?? base.digest,
   };

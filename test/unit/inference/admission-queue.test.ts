@@ -23,6 +23,29 @@ describe("admission queue", () => {
     expect(queue.running).toBe(0);
   });
 
+  test("lets calls of one group run at once, and those of others when it is their turn", async () => {
+    const queue = new AdmissionQueue({ slots: 3, maxWaiting: 10 });
+    const order: string[] = [];
+    const held = new Map<string, Permit>();
+    const ask = async (name: string, group: string): Promise<void> => {
+      held.set(name, await queue.acquire(never, { group }));
+      order.push(name);
+    };
+    const done = ["a1", "a2", "b1", "b2", "a3"].map((name) => ask(name, name[0]!));
+    await Promise.all(done.slice(0, 2));
+    expect(order).toEqual(["a1", "a2"]);
+    held.get("a1")?.[Symbol.dispose]();
+    expect(queue.running).toBe(1);
+    held.get("a2")?.[Symbol.dispose]();
+    await Promise.all(done.slice(2, 4));
+    // Though there was room for it, it would have come before those that had waited longer.
+    expect(order).toEqual(["a1", "a2", "b1", "b2"]);
+    held.get("b1")?.[Symbol.dispose]();
+    held.get("b2")?.[Symbol.dispose]();
+    await Promise.all(done);
+    expect(held.get("a3")?.group).toBe("a");
+  });
+
   test("refuses the caller for whom there is no room to wait", async () => {
     const queue = new AdmissionQueue({ slots: 1, maxWaiting: 1 });
     await queue.acquire(never);

@@ -3,7 +3,7 @@ import { ServiceError } from "../../../errors/service-error.ts";
 import { DEFAULT_SAMPLING } from "../../../inference/default-sampling.ts";
 import type { InferenceRequest } from "../../../inference/inference.ts";
 import { checkFormatWithTools, toConstraint } from "../../constraint-fields.ts";
-import { toCachePrompt } from "../../engine-fields.ts";
+import { toEngineFields } from "../../engine-fields.ts";
 import { toSampling } from "../../sampling-fields.ts";
 import { toReasoningBudget } from "../../thinking-fields.ts";
 import { toThinking } from "../openai-request-fields.ts";
@@ -52,7 +52,7 @@ export function toInferenceRequest(
     maxTokens: body.max_output_tokens ?? undefined,
     sampling: toSampling(body),
     format,
-    ...toCachePrompt(body),
+    ...toEngineFields(body),
     ...toReasoningBudget(body),
     logprobs: body.include?.includes(LOGPROBS) ? (body.top_logprobs ?? 0) : (body.top_logprobs ?? undefined),
     repetitionGuard: body.repetition_guard ?? undefined,

@@ -102,7 +102,7 @@ describe("show", () => {
     block_count: 5,
     purpose: "generate",
     files: ["/models/a.gguf", "/models/b.gguf"],
-    adapters: [{ path: "/models/rhyme.gguf", scale: 0.5 }],
+    adapters: [{ id: 0, name: "rhyme", path: "/models/rhyme.gguf", scale: 0.5 }],
     settings: { temperature: 0.2, num_ctx: 2048, stop: ["<a>", "\n"] },
     load_settings: { flash_attention: "auto", cache_type_k: "q8_0" },
     template: "{% for m in messages %}\n{{ m.content }}\n{% endfor %}",
@@ -120,7 +120,7 @@ describe("show", () => {
     expect(stdout).toContain("Trained for   131072 tokens\n");
     expect(stdout).toContain("Capabilities  tools, json\n");
     expect(stdout).toContain("File          /models/a.gguf\n              /models/b.gguf\n");
-    expect(stdout).toContain("Adapters      /models/rhyme.gguf (scale 0.5)\n");
+    expect(stdout).toContain("Adapters      rhyme: /models/rhyme.gguf (scale 0.5)\n");
     expect(stdout).toContain(
       'Settings      temperature 0.2\n              num_ctx 2048\n              stop "<a>"\n              stop "\\n"\n',
     );

@@ -71,8 +71,8 @@ describe("slots", () => {
 describe("GET /lora-adapters", () => {
   test("lists the adapters of a model", async () => {
     const adapters = [
-      { path: "/a.gguf", scale: 1 },
-      { path: "/b.gguf", scale: 0.5 },
+      { path: "/a.gguf", scale: 1, name: "a" },
+      { path: "/b.gguf", scale: 0.5, name: "b" },
     ];
     expect(await get("/lora-adapters", fakeModel({ adapters }))).toEqual([
       { id: 0, path: "/a.gguf", scale: 1 },

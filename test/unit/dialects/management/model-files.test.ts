@@ -24,7 +24,7 @@ function models(): FakeModels {
     ...(await get(name)),
     files: [file("model.gguf")],
     projector: file("see.gguf"),
-    adapters: [{ path: file("talk.gguf"), scale: 0.5 }],
+    adapters: [{ path: file("talk.gguf"), scale: 0.5, name: "talk" }],
   });
   return fake;
 }

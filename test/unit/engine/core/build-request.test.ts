@@ -9,6 +9,7 @@ const context = {
   sharedContext: false,
   reasonsUnasked: true,
   guessTokens: 0,
+  adapterScales: [],
 };
 
 function bodyOf(request: GenerationRequest): Record<string, unknown> {
@@ -171,6 +172,20 @@ describe("a request to llama.cpp's server", () => {
     expect(guessesOf(16)).toBe(16);
     expect(guessesOf(16, { guessTokens: 0 })).toBe(0);
     expect(guessesOf(0, { guessTokens: 8 })).toBe(8);
+  });
+
+  test("always tells the scales of adapters, or llama.cpp would go on with those of a slot's last request", () => {
+    const loaded = { ...context, adapterScales: [1, 0.5] };
+    const loraOf = (request: GenerationRequest) => buildCompletionCall(request, loaded).body["lora"];
+    expect(loraOf(promptRequest("x"))).toEqual([
+      { id: 0, scale: 1 },
+      { id: 1, scale: 0.5 },
+    ]);
+    expect(loraOf(promptRequest("x", { adapterScales: [0, -2] }))).toEqual([
+      { id: 0, scale: 0 },
+      { id: 1, scale: -2 },
+    ]);
+    expect(bodyOf(promptRequest("x"))).not.toHaveProperty("lora");
   });
 
   test("has no reasoning in front of a format, unless the prompt of the template has", () => {

@@ -50,9 +50,10 @@ function randomDefinition(seed: number): ModelDefinition {
     path.resolve(`/${pick(["a b", 'q"uote', "x 1", "é"])}/${pick(["m", "m 2"])}.gguf`);
   return {
     from: pick(["llama3.2:1b", "hf:o/r:a b.gguf@refs/pr/1", "mine@main", file()]),
-    adapters: Array.from({ length: Math.floor(random() * 3) }, () => ({
+    adapters: Array.from({ length: Math.floor(random() * 3) }, (_, at) => ({
       path: file(),
       scale: pick([1, 0.5, -2, 1e-7]),
+      ...present({ name: maybe(() => `a${at}.b`) }),
     })),
     projector: maybe(file),
     digest: maybe(() => "0f".repeat(32)),

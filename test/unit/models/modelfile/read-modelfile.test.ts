@@ -25,7 +25,8 @@ describe("a Modelfile", () => {
 FROM hf:owner/repo:Q4_K_M@main
 DIGEST sha256:${"AB".repeat(32)}
 ADAPTER ./style.gguf
-ADAPTER "/other folder/tone.gguf" 0.5
+ADAPTER "/other folder/tone.gguf" 0.5 AS polite
+ADAPTER ./Plain.GGUF as p.2
 VISION_PROJECTOR ../eyes.gguf
 GPU_LAYERS -1
 FLASH_ATTENTION Auto
@@ -80,7 +81,8 @@ LICENSE """Apache
       digest: "ab".repeat(32),
       adapters: [
         { path: path.join(FOLDER, "style.gguf"), scale: 1 },
-        { path: path.resolve("/other folder/tone.gguf"), scale: 0.5 },
+        { path: path.resolve("/other folder/tone.gguf"), scale: 0.5, name: "polite" },
+        { path: path.join(FOLDER, "Plain.GGUF"), scale: 1, name: "p.2" },
       ],
       projector: path.resolve("/models/eyes.gguf"),
       license: "MIT\n\nApache\n2.0",
@@ -277,6 +279,8 @@ describe("an error of a Modelfile", () => {
     ["FROM a\nADAPTER a.bin", 2, /must end in \.gguf/],
     ["FROM a\nADAPTER a.gguf 11", 2, /scale of an adapter/],
     ["FROM a\nADAPTER a.gguf big", 2, /scale of an adapter/],
+    ["FROM a\nADAPTER a.gguf AS a:b", 2, /name of an adapter must consist of letters/],
+    ["FROM a\nADAPTER a.gguf AS x\nADAPTER b.gguf AS x", 1, /two adapters have the same name/],
     ["FROM a\nVISION_PROJECTOR ./%2e%2e/x.gguf", 2, /percent encoding/],
     ["FROM a\nDIGEST sha256:abc", 2, /64 hexadecimal digits/],
     ["FROM a\nDIGEST md5:abc", 2, /sha256/],
