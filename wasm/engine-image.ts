@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "93741b960aaeab7ed66b361b5953c712437f22e230e16144fd3e75566567318f";
+const KERNELS_SHA256 = "8ca244728bb5f329a93adfbd05b4e0310bd94771c40c9d3e62ab687b175a1c19";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "92be70c543efaecdb6ffde64ab98388f71c75445d03d6514fa597eb803719af1";
+export const IMAGE_SHA256 = "86e556b6ac678862a0e68930673c09f3ee86336c83e87f7c41aaaa44a3985653";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {
