@@ -12,7 +12,7 @@ import type { InferenceRequest } from "../inference/inference.ts";
 /** Names of adapters are parts of names of models. */
 const MOST_NAME_LENGTH = 128;
 
-const adapterChoice = z
+export const adapterChoice = z
   .object({
     id: z.int().min(0).nullish().describe("Its number, from 0."),
     name: z.string().max(MOST_NAME_LENGTH).nullish().describe("Its name, in place of id."),

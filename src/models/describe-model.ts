@@ -38,7 +38,11 @@ export function describeModel(found: ModelRecord, circumstances: ModelCircumstan
     path: record.files[0].path,
     files: record.files.map(({ path }) => path),
     projector: record.projector?.path,
-    adapters: record.adapters.map(({ file, scale, name }) => ({ path: file.path, scale, name })),
+    adapters: record.adapters.map(({ file, scale, name }, at) => ({
+      path: file.path,
+      scale: loaded?.adapterScales?.[at] ?? scale,
+      name,
+    })),
     gguf: record.gguf,
     capabilities: detectCapabilities(record.gguf, record.projector?.media, record.settings),
     settings: record.settings,
