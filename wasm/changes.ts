@@ -104,6 +104,19 @@ export const CHANGES: readonly Change[] = [
     },
   },
   {
+    what: "A request begins with what any slot, or a store of ours, has of its prompt.",
+    why: "llama.cpp's server overwrites what others begin with, and its own store loses what it gives back.",
+    check: "test/engine/prompt-reuse.test.ts",
+    replace: {
+      kernel_tokenize_input: "server_context_impl::tokenize_cli_input",
+      kernel_process_single_task: "server_context_impl::process_single_task",
+    },
+    imports: {
+      copy_sequence: "common_memory::seq_cp",
+      try_to_allocate: "emscripten_builtin_malloc",
+    },
+  },
+  {
     what: "What repeats the text before it is guessed and checked in one step, while that pays and a request wants it.",
     why: "The package's server does not guess unless it is told to, and then guesses on where it is wrong.",
     check: "test/unit/wasm/speculation.test.ts",

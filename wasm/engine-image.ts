@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "215746f958e17910ba9d8092473d5d07bec27fa0ae29806c7fb31ccb6c5997fe";
+const KERNELS_SHA256 = "09ee254932228ca81fa4f33dd0fb20c2a2ac72951bbfd704ff53f5f9e2a2a79a";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "d299ca08a4a0d293acb4517ab2633a87a3a8a001cd5d2f12097170e7e2e02e52";
+export const IMAGE_SHA256 = "daf0de9231e69d6aa1f9c638d63789a0fffc16bc11080b0b2ec3e67f3a71eb1f";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

@@ -22,4 +22,14 @@ export const MEMORY_CELLS = {
   guessRecords: 112,
   /** int32: tokens that have been guessed for the current step. */
   guessedTokens: 120,
+  /** int64: most bytes of prompts that no slot holds any more; 0: none are kept. */
+  promptStoreBytes: 256,
+  /** int64: bytes that they have. */
+  promptStoreUsed: 264,
+  /** Address of the first one. */
+  promptStoreFirst: 272,
+  /** uint64: a bit for each slot that was idle when the step began. */
+  idleSlots: 280,
+  /** uint8: 1 when slots share the room of the context. */
+  sharedContext: 288,
 } as const;

@@ -127,12 +127,6 @@ export const ERROR_CODES = {
   ),
   headers_too_large: define("invalid_request", 431, false, "The headers of the request are too large."),
   rate_limited: define("overloaded", 429, true, "The configured rate limit is exceeded."),
-  not_implemented: define(
-    "invalid_request",
-    501,
-    false,
-    "The endpoint is there for clients of another server, and does not do this.",
-  ),
   inference_failed: define("model_error", 500, true, "The model failed on this request."),
   engine_crashed: define("model_error", 500, true, "The engine process ended while the request ran."),
   deadline_exceeded: define("model_error", 500, true, "The request ran past its deadline."),

@@ -226,11 +226,12 @@ class ModelsService implements Models {
     await this.#registry.checkRemovable(alias);
     const why = new ServiceError("model_not_found", `The model "${alias}" has been deleted.`);
     await this.#pool.clear(alias, why, "deleted");
-    const modelfile = this.#registry.defined.written(alias);
+    const { defined } = this.#registry;
+    const [modelfile, files] = [defined.written(alias), defined.filesOf(alias)];
     const source = await this.#registry.remove(alias);
     if (modelfile !== undefined) {
       await this.blobs.discardOf(modelfile);
-      await this.#imported.release(modelfile);
+      await this.#imported.remove(files);
     }
     await this.#prompts.folder?.removeAll(alias);
     await this.#default.refresh();

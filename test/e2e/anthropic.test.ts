@@ -37,6 +37,11 @@ function create(body: object) {
   return client.messages.create({ model, max_tokens: 4, messages, ...GREEDY, ...body });
 }
 
+/** Tokens of the whole prompt, read or reused. */
+function promptOf({ usage }: Anthropic.Message): number {
+  return usage.input_tokens + (usage.cache_read_input_tokens ?? 0);
+}
+
 describe("messages with the official client", () => {
   test("answer with text, a reason and the counts", async () => {
     const message = await create({ max_tokens: AMPLE_TOKENS, system: "Be brief." });
@@ -73,10 +78,10 @@ describe("messages with the official client", () => {
   test("stream the blocks in order and know the length of the prompt from the start", async () => {
     const stream = client.messages.stream({ model, max_tokens: 64, messages, output_config: ENDLESS });
     const types: string[] = [];
-    let inputTokens = 0;
+    let promptTokens = 0;
     stream.on("streamEvent", (event) => {
       if (event.type !== types.at(-1)) types.push(event.type);
-      if (event.type === "message_start") inputTokens = event.message.usage.input_tokens;
+      if (event.type === "message_start") promptTokens = promptOf(event.message);
     });
     const message = await stream.finalMessage();
     expect(types).toEqual([
@@ -87,8 +92,8 @@ describe("messages with the official client", () => {
       "message_delta",
       "message_stop",
     ]);
-    expect(inputTokens).toBeGreaterThan(1);
-    expect(message.usage.input_tokens).toBe(inputTokens);
+    expect(promptTokens).toBeGreaterThan(1);
+    expect(promptOf(message)).toBe(promptTokens);
   });
 
   test("use a tool that must be used, and go on with its result", async () => {
@@ -110,7 +115,8 @@ describe("messages with the official client", () => {
         { role: "user", content: [{ type: "tool_result", tool_use_id: use!.id, content: "Sunny." }] },
       ],
     });
-    expect(answer.usage.input_tokens).toBeGreaterThan(message.usage.input_tokens);
+    expect(promptOf(answer)).toBeGreaterThan(promptOf(message));
+    expect(answer.usage.cache_read_input_tokens).toBeGreaterThan(promptOf(message) / 2);
   });
 
   test("think when asked, in a signed block that they take back", async () => {
@@ -132,7 +138,7 @@ describe("messages with the official client", () => {
         { role: "user", content: "And?" },
       ],
     });
-    expect(again.usage.input_tokens).toBeGreaterThan(message.usage.input_tokens);
+    expect(promptOf(again)).toBeGreaterThan(promptOf(message));
   });
 
   test("stop at a stop sequence and name it", async () => {

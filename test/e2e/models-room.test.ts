@@ -147,7 +147,7 @@ describe.skipIf(chromium === undefined)("the room of the models", () => {
       await on.has("dialog", "New Modelfile");
       expect(await on.fieldOf("dialog textarea")).toMatch(/^FROM daybreak-mini\n/);
       await on.type("dialog [name='name']", "brief");
-      const wrong = "FROM daybreak-mini\nSYSTEM You are brief.\nPARAMETER temperature hot\n";
+      const wrong = "FROM daybreak-mini\nSYSTEM You are brief.\nPARAMETER temperature hot\nPARSER brief\n";
       await on.type("dialog textarea", wrong);
       await on.submit("dialog form");
       await on.has("#modelfile-problem", "Modelfile, line 3");
@@ -161,7 +161,9 @@ describe.skipIf(chromium === undefined)("the room of the models", () => {
       await on.submit("dialog form");
       await on.isThere(card("brief"));
       await on.details("brief");
-      expect(await on.textOf(`${card("brief")} .details`)).toContain("temperature 0.5");
+      const details = await on.textOf(`${card("brief")} .details`);
+      expect(details).toContain("temperature 0.5");
+      expect(details).toContain("PARSER brief has no effect");
     });
 
     test("is shown and changed", async () => {

@@ -46,6 +46,8 @@ const GUESS = THREAD + 17;
 const ALLOCATE = THREAD + 18;
 const STATE_SIZE = THREAD + 19;
 const PUSH_TOKEN = THREAD + 20;
+const COPY_SEQUENCE = THREAD + 21;
+const SINGLE_TASK = THREAD + 22;
 const BARRIER = 1;
 
 /** Functions that turn rows of blocks into floats, or back. */
@@ -109,6 +111,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [0x60, 2, I64, I32, 1, I64],
         [0x60, 3, I64, I32, I32, 1, I64],
         type(I64, I32),
+        type(I64, I32, I32),
+        [0x60, 3, I64, I64, I32, 1, I32],
       ]),
     ),
     section(2, vector([memory])),
@@ -140,6 +144,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [4],
         [17],
         [18],
+        [19],
+        [20],
       ]),
     ),
     section(6, vector([stackPointer])),
@@ -184,6 +190,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         body(...allocate),
         body(0x42, 0),
         body(),
+        body(),
+        body(0x41, 0),
       ]),
     ),
   ]);
@@ -259,6 +267,10 @@ export function linkHost(
       get_state: ALTERNATES,
       set_state: ALTERNATES,
       push_token: PUSH_TOKEN,
+      copy_sequence: COPY_SEQUENCE,
+      try_to_allocate: THREAD,
+      original_tokenize_input: OPERATOR,
+      original_process_single_task: SINGLE_TASK,
       vocabulary_is_end: IS_END,
       vocabulary_piece: PIECE,
       free_memory: BARRIER,

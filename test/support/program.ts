@@ -38,6 +38,6 @@ export const spawnTestEngine: SpawnEngine = (command, args, options) => {
     arg
       .replace(path.join(REPOSITORY, "src"), path.join(PROGRAM, "src"))
       .replace(path.join(REPOSITORY, "wasm", path.sep), path.join(PROGRAM, "wasm", path.sep))
-      .replace(/(engine-main|close-network)\.ts$/, "$1.js");
+      .replace(/(engine-main|close-network|load-settings)\.ts$/, "$1.js");
   return spawnEngine(command, args.map(inProgram), { ...options, cwd: inProgram(options.cwd) });
 };

@@ -7,16 +7,10 @@
 // Why a slot cannot be saved or restored; src/engine/core/engine-slots.ts has the same numbers.
 enum { NO_SLOT = -1, BUSY = -2, HAS_MEDIA = -3, NOT_A_KV_CACHE = -4, DAMAGED = -5, NO_ROOM = -6 };
 
-extern uint64_t state_size(llama_context *context, int32_t sequence, int32_t flags);
-extern uint64_t get_state(llama_context *context, uint8_t *to, uint64_t size, int32_t sequence, int32_t flags);
-extern uint64_t set_state(llama_context *context, const uint8_t *from, uint64_t size, int32_t sequence, int32_t flags);
-extern void push_token(void *tokens, int32_t token);
-
 // A slot by its number, or 0.
-INLINE server_slot *slot_at(int32_t number) {
+INLINE server_slot *numbered_slot(int32_t number) {
   const server_context *server = *(server_context *const *)(uint64_t)ADDRESS_OF_SERVER;
-  if (!server || number < 0 || number >= (server->slots_end - server->slots) / BYTES_OF_SLOT) return 0;
-  return (server_slot *)(server->slots + (int64_t)number * BYTES_OF_SLOT);
+  return server && number >= 0 && number < count_slots(server) ? slot_at(server, number) : 0;
 }
 
 // 0, or why the slot is neither saved nor restored.
@@ -29,27 +23,27 @@ INLINE int32_t refusal_of(server_slot *slot) {
 
 // Tokens of a slot's prompt, also while it is busy.
 int32_t daybreak_slot_tokens(int32_t number) {
-  const server_slot *slot = slot_at(number);
-  return slot ? (int32_t)(slot->tokens_end - slot->tokens) : NO_SLOT;
+  const server_slot *slot = numbered_slot(number);
+  return slot ? (int32_t)(length_of(&slot->prompt)) : NO_SLOT;
 }
 
 int32_t daybreak_slot_is_busy(int32_t number) {
-  server_slot *slot = slot_at(number);
+  server_slot *slot = numbered_slot(number);
   return slot && slot->state != 0;
 }
 
 // When a slot was used last, in microseconds of llama.cpp's clock; -1: never.
 int64_t daybreak_slot_last_used(int32_t number) {
-  server_slot *slot = slot_at(number);
+  server_slot *slot = numbered_slot(number);
   return slot ? slot->last_used : NO_SLOT;
 }
 
 // Bytes of what the model has computed of an idle slot's tokens, or why it cannot be saved.
 int64_t daybreak_slot_size(int32_t number) {
-  server_slot *slot = slot_at(number);
+  server_slot *slot = numbered_slot(number);
   const int32_t refusal = refusal_of(slot);
   if (refusal) return refusal;
-  if (slot->media > 0) return HAS_MEDIA;
+  if (slot->prompt.media > 0) return HAS_MEDIA;
   return (int64_t)state_size(slot->context, number, 0);
 }
 
@@ -63,12 +57,12 @@ INLINE uint32_t streams_of(llama_context *context, int32_t number) {
 // Writes an idle slot's tokens and its state, of the size that daybreak_slot_size has said. Returns the bytes of the
 // state, which may be fewer; one that could not be restored is refused right away.
 int64_t daybreak_slot_save(int32_t number, int32_t *tokens, uint8_t *state, int64_t size) {
-  server_slot *slot = slot_at(number);
+  server_slot *slot = numbered_slot(number);
   const int32_t refusal = refusal_of(slot);
   if (refusal) return refusal;
   llama_context *context = slot->context;
-  const int64_t length = slot->tokens_end - slot->tokens;
-  for (int64_t i = 0; i < length; i++) tokens[i] = slot->tokens[i];
+  const int64_t length = length_of(&slot->prompt);
+  for (int64_t i = 0; i < length; i++) tokens[i] = slot->prompt.list.begin[i];
   if (length == 0) return 0;
   const int64_t written = (int64_t)get_state(context, state, (uint64_t)size, number, 0);
   const int64_t kept = without_streams(context, state, written, (uint32_t)length);
@@ -78,7 +72,7 @@ int64_t daybreak_slot_save(int32_t number, int32_t *tokens, uint8_t *state, int6
 // Gives an idle slot tokens and their state, behind which there are SPARE_BYTES of room (slot-patches.ts). When it cannot, the
 // slot is empty afterwards. The caller has checked that the tokens are the vocabulary's.
 int32_t daybreak_slot_restore(int32_t number, const int32_t *tokens, int32_t length, uint8_t *state, int64_t size) {
-  server_slot *slot = slot_at(number);
+  server_slot *slot = numbered_slot(number);
   const int32_t refusal = refusal_of(slot);
   if (refusal) return refusal;
   if (length <= 0 || length > slot->context_size) return NO_ROOM;
@@ -91,18 +85,17 @@ int32_t daybreak_slot_restore(int32_t number, const int32_t *tokens, int32_t len
     original_prompt_clear(slot);
     return NO_ROOM;
   }
-  uint8_t *const list = (uint8_t *)slot + AT_SERVER_SLOT_PROMPT_TOKENS_TOKENS - AT_SERVER_TOKENS_TOKENS;
-  for (int32_t i = 0; i < length; i++) push_token(list, tokens[i]);
+  add_tokens(slot, tokens, length);
   if (slot->last_used < 0) slot->last_used = 0; // slots that were never used are taken first
   return 0;
 }
 
 // Empties an idle slot. Returns how many tokens it had.
 int32_t daybreak_slot_erase(int32_t number) {
-  server_slot *slot = slot_at(number);
+  server_slot *slot = numbered_slot(number);
   if (!slot) return NO_SLOT;
   if (slot->state != 0) return BUSY;
-  const int32_t length = (int32_t)(slot->tokens_end - slot->tokens);
+  const int32_t length = (int32_t)(length_of(&slot->prompt));
   original_prompt_clear(slot);
   return length;
 }

@@ -59,28 +59,20 @@ enum {
   STEPS_BEFORE_END = 4,
 };
 
-enum { STATE_IDLE = 0, STATE_GENERATING = 5 };
-
-INLINE server_slot *slot_of(const server_context *server, int64_t number) {
-  return (server_slot *)(server->slots + number * BYTES_OF_SLOT);
-}
-
-INLINE int64_t slots_of(const server_context *server) { return (server->slots_end - server->slots) / BYTES_OF_SLOT; }
-
 // Tokens that guesses may add to the next step. They have to fit into one batch, and a cache that slots share has to have
 // room for them: where it has not, llama.cpp would split the batch, and cannot split guesses. The engine's script, which ends
 // answers for lack of room (src/engine/core/shared-room.ts), sees guesses when they have been checked; until it has ended one,
 // each slot goes on for a few tokens.
 static int64_t room_for_guesses(const server_context *server) {
   const llama_context *context = server->context;
-  const int64_t slots = slots_of(server);
+  const int64_t slots = count_slots(server);
   const int64_t batch = context->batch - slots;
   if (slots == 1 || context->tokens != context->slot_tokens) return batch;
   int64_t room = context->tokens - STEPS_BEFORE_END * slots;
   for (int64_t i = 0; i < slots; i++) {
-    const server_slot *slot = slot_of(server, i);
-    room -= slot->tokens_end - slot->tokens;
-    if (slot->state != STATE_IDLE && slot->state != STATE_GENERATING) room -= context->batch;
+    const server_slot *slot = slot_at(server, i);
+    room -= length_of(&slot->prompt);
+    if (slot->state != SLOT_IDLE && slot->state != SLOT_GENERATES) room -= context->batch;
   }
   return room < batch ? room : batch;
 }
@@ -177,7 +169,7 @@ void kernel_ngram_draft(void *self, const cpp_vector *wishes) {
     const guess_wish *wish = &first[i];
     if (!wish->is_wanted) continue;
     guess_record *known = &RECORDS[i];
-    int64_t limit = guess_limit(known, wish, slot_of(server, i));
+    int64_t limit = guess_limit(known, wish, slot_at(server, i));
     if (limit > room) limit = room;
     if (limit <= 0) continue;
     const int64_t guessed = guess_by_look_up(wish, limit);

@@ -5,6 +5,7 @@
 // What was in the cache before the step is right, though, so the prompt is only cut back to that.
 #pragma once
 #include "barrier.h"
+#include "prompt-reuse.h"
 
 #define HOLD_STEP (*(volatile uint8_t *)HOLD_STEP_CELL)
 #define STEP_TOKENS ((int32_t *)STEP_TOKENS_CELL) // most tokens of a step; 0: as many as the context was made for
@@ -13,72 +14,15 @@
 #define SERVER (*(server_context **)SERVER_CELL)
 #define GUESSED_TOKENS (*(int32_t *)GUESSED_TOKENS_CELL) // in the current step
 
-// The parts of llama.cpp's own structures that are needed.
-typedef struct {
-  uint8_t unused_a[AT_LLAMA_CONTEXT_CPARAMS_N_CTX];
-  int32_t tokens;      // of the cache, cparams.n_ctx
-  int32_t slot_tokens; // of them for each slot, cparams.n_ctx_seq
-  int32_t batch;       // tokens of a step, cparams.n_batch
-  int32_t micro_batch; // cparams.n_ubatch; the context is made with both the same
-  uint8_t unused_b[AT_LLAMA_CONTEXT_MEMORY - AT_LLAMA_CONTEXT_CPARAMS_N_BATCH - 8];
-  uint64_t *memory;   // whose first word is the table of its class
-} llama_context;
-
-typedef struct {
-  uint8_t unused_a[AT_SERVER_CONTEXT_IMPL_CTX_TGT];
-  llama_context *context;
-  uint8_t unused_b[AT_SERVER_CONTEXT_IMPL_CTX_TGT_SEQ_RM_TYPE - AT_SERVER_CONTEXT_IMPL_CTX_TGT - 8];
-  int32_t removal; // how tokens can be taken out of the cache, ctx_tgt_seq_rm_type
-  uint8_t unused_c[AT_SERVER_CONTEXT_IMPL_SLOTS - AT_SERVER_CONTEXT_IMPL_CTX_TGT_SEQ_RM_TYPE - 4];
-  uint8_t *slots, *slots_end; // BYTES_OF_SLOT each
-} server_context;
-
-typedef struct {
-  int32_t id;
-  uint8_t unused[AT_SERVER_TASK_PARAMS_N_KEEP - 8];
-  int32_t most_guessed; // params.sse_ping_interval, which means nothing without HTTP
-} server_task;
-
-typedef struct {
-  int32_t id;
-  uint8_t unused_a[AT_SERVER_SLOT_CTX_TGT - 4];
-  llama_context *context, *draft;
-  uint8_t unused_b[AT_SERVER_SLOT_TASK - AT_SERVER_SLOT_CTX_DFT - 8];
-  const server_task *task;
-  uint8_t unused_c[AT_SERVER_SLOT_T_LAST_USED - AT_SERVER_SLOT_TASK - 8];
-  int64_t last_used;    // in microseconds of llama.cpp's clock; -1: never
-  int32_t context_size; // tokens that it may have
-  uint8_t unused_d[AT_SERVER_SLOT_STATE - AT_SERVER_SLOT_N_CTX - 4];
-  int32_t state; // 0: idle
-  uint8_t unused_e[AT_SERVER_SLOT_PROMPT_TOKENS_MAP_IDX_TO_MEDIA - AT_SERVER_SLOT_STATE - 4];
-  uint64_t media; // pieces of the prompt that are not text
-  int32_t *tokens, *tokens_end;
-} server_slot;
-
 typedef struct {
   uint8_t unused[AT_LLAMA_BATCH_EXT_TOKENS];
   uint8_t *tokens, *tokens_end; // BYTES_OF_TOKEN each
 } llama_batch;
 
-enum { BYTES_OF_TOKEN = 80, BYTES_OF_SLOT = 3296 };
-
-_Static_assert(offsetof(llama_context, batch) == AT_LLAMA_CONTEXT_CPARAMS_N_BATCH, "llama_context.cparams.n_batch");
-_Static_assert(offsetof(server_slot, draft) == AT_SERVER_SLOT_CTX_DFT, "server_slot.ctx_dft");
-_Static_assert(offsetof(server_slot, context_size) == AT_SERVER_SLOT_N_CTX, "server_slot.n_ctx");
-_Static_assert(offsetof(server_slot, state) == AT_SERVER_SLOT_STATE, "server_slot.state");
-_Static_assert(offsetof(server_context, slots) == AT_SERVER_CONTEXT_IMPL_SLOTS, "server_context_impl.slots");
-_Static_assert(offsetof(llama_context, memory) == AT_LLAMA_CONTEXT_MEMORY, "llama_context.memory");
-_Static_assert(offsetof(server_slot, tokens) == AT_SERVER_SLOT_PROMPT_TOKENS_TOKENS, "server_slot.prompt.tokens.tokens");
-
-// Memories from whose end tokens can be taken away: llama_kv_cache and llama_kv_cache_iswa. A state that was computed from
-// all tokens, as Mamba's, cannot be taken back.
-INLINE int is_kv_cache(uint64_t memory_class) {
-  return memory_class == ADDRESS_OF_KV_CACHE_CLASS || memory_class == ADDRESS_OF_KV_CACHE_ISWA_CLASS;
-}
+enum { BYTES_OF_TOKEN = 80 };
 
 extern void original_update_slots(server_context *server);
 extern int32_t original_process(llama_context *context, int32_t type, const llama_batch *batch);
-extern void original_prompt_clear(server_slot *slot);
 
 // server_context_impl::update_slots(), one step of all slots. The worker's script asks for a result only together with a
 // step; while it has HOLD_STEP set, it gets what has been computed already.
@@ -90,7 +34,9 @@ void kernel_update_slots(server_context *server) {
   const int32_t asked = *STEP_TOKENS, most = context->micro_batch;
   if (asked > 0) context->batch = asked < most ? asked : most;
   *LEFT_TOKENS = 0;
+  if (STORE_LIMIT > 0) begin_step(server);
   original_update_slots(server);
+  IDLE_SLOTS = 0;
 }
 
 // What is asked of the first thread before each node: whether the step is to be left.
@@ -119,7 +65,8 @@ int32_t kernel_process(llama_context *context, int32_t type, const llama_batch *
 void kernel_prompt_clear(server_slot *slot) {
   const int64_t left = *LEFT_TOKENS;
   *LEFT_TOKENS = 0;
+  if (is_emptied_for_room(slot)) keep_slot(slot);
   // Positions of media are not those of their tokens.
-  if (left == 0 || slot->media > 0 || slot->tokens_end - slot->tokens < left) original_prompt_clear(slot);
-  else slot->tokens_end -= left;
+  if (left == 0 || slot->prompt.media > 0 || length_of(&slot->prompt) < left) original_prompt_clear(slot);
+  else slot->prompt.list.end -= left;
 }

@@ -27,10 +27,14 @@ export type ContentBlock = z.output<typeof contentBlockSchema>;
 const stopReasonSchema = z.enum(["end_turn", "max_tokens", "stop_sequence", "tool_use"]);
 
 const usageSchema = z.object({
-  input_tokens: z.int().describe("Tokens of the prompt, template included."),
+  input_tokens: z.int().describe("Tokens of the prompt that were read, template included."),
   output_tokens: z.int().describe("Tokens generated, thinking included."),
-  cache_creation_input_tokens: z.int().describe("Always 0: prompt caching does not change the cost."),
-  cache_read_input_tokens: z.int().describe("Always 0: prompt caching does not change the cost."),
+  cache_creation_input_tokens: z
+    .int()
+    .describe("Always 0: every prompt is kept for later ones, without being told to."),
+  cache_read_input_tokens: z
+    .int()
+    .describe("Tokens of the prompt that were reused; with input_tokens, all of it."),
 });
 
 export const messageSchema = z
@@ -57,12 +61,14 @@ export function toToolUseId(id: string): string {
   return `toolu_${id.replace(/^(?:call|toolu)_/, "")}`;
 }
 
-export function toUsage(usage: Pick<Usage, "promptTokens" | "completionTokens">): Message["usage"] {
+export function toUsage(
+  usage: Pick<Usage, "promptTokens" | "completionTokens" | "cachedTokens">,
+): Message["usage"] {
   return {
-    input_tokens: usage.promptTokens,
+    input_tokens: usage.promptTokens - usage.cachedTokens,
     output_tokens: usage.completionTokens,
     cache_creation_input_tokens: 0,
-    cache_read_input_tokens: 0,
+    cache_read_input_tokens: usage.cachedTokens,
   };
 }
 

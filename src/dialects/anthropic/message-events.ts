@@ -1,3 +1,4 @@
+import type { Usage } from "../../engine/protocol/generation.ts";
 import { sseEvent } from "../../http/streaming/sse-frame.ts";
 import { limitFields } from "../../inference/answer-limit.ts";
 import type { InferenceEvent } from "../../inference/inference.ts";
@@ -14,9 +15,7 @@ export async function* toMessageEvents(
   for await (const event of events) {
     if (event.type === "start") continue;
     if (!started) {
-      // The event after start is normally prompt-progress, which has the number of prompt tokens.
-      const promptTokens = event.type === "prompt-progress" ? event.total : 0;
-      yield messageStart(options, event.type === "done" ? event.usage.promptTokens : promptTokens);
+      yield messageStart(options, promptUsage(event));
       yield sseEvent("ping", { type: "ping" });
       started = true;
     }
@@ -33,7 +32,16 @@ export async function* toMessageEvents(
   }
 }
 
-function messageStart({ id, model }: MessageOptions, promptTokens: number): string {
+type PromptUsage = Pick<Usage, "promptTokens" | "cachedTokens">;
+
+/** The event after start is normally prompt-progress, which has the number of prompt tokens. */
+function promptUsage(event: InferenceEvent): PromptUsage {
+  if (event.type === "done") return event.usage;
+  if (event.type !== "prompt-progress") return { promptTokens: 0, cachedTokens: 0 };
+  return { promptTokens: event.total, cachedTokens: event.cached ?? 0 };
+}
+
+function messageStart({ id, model }: MessageOptions, { promptTokens, cachedTokens }: PromptUsage): string {
   return sseEvent("message_start", {
     type: "message_start",
     message: {
@@ -44,7 +52,7 @@ function messageStart({ id, model }: MessageOptions, promptTokens: number): stri
       content: [],
       stop_reason: null,
       stop_sequence: null,
-      usage: toUsage({ promptTokens, completionTokens: 0 }),
+      usage: toUsage({ promptTokens, cachedTokens, completionTokens: 0 }),
     },
   });
 }

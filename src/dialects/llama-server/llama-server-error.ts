@@ -21,7 +21,6 @@ const TYPES: Readonly<Record<number, string>> = {
   401: "authentication_error",
   403: "permission_error",
   404: "not_found_error",
-  501: "not_supported_error",
   503: "unavailable_error",
 };
 

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { ServiceError } from "../../errors/service-error.ts";
 import { LLAMA_CPP_BUILD } from "../../../wasm/llama-cpp-build.ts";
 import { MOST_ADAPTERS } from "../../engine/protocol/generation.ts";
 import { list } from "../../http/input/bounded-lists.ts";
@@ -63,23 +62,6 @@ export function propsRoute({ models, config }: Services): Route {
         build_info: `${LLAMA_CPP_BUILD}-daybreak`,
         is_sleeping: model.state !== "loaded",
       } satisfies z.output<typeof propsSchema>);
-    },
-  });
-}
-
-/** POST /props, which llama.cpp's server has only when it is started with --props. */
-export function changePropsRoute(): Route {
-  return defineRoute({
-    method: "POST",
-    path: "/props",
-    tag,
-    summary: "Change how a model is served: not here",
-    answers: [],
-    handle() {
-      throw new ServiceError(
-        "not_implemented",
-        "Properties cannot be changed here; load the model with other settings, or change its Modelfile.",
-      );
     },
   });
 }

@@ -18,6 +18,7 @@ import { fromCallError, fromLoadFailure, fromRefusal, fromServerError } from "./
 import { adapterName, buildLoadParameters, type EngineSettings, fullStep } from "./load-parameters.ts";
 import { endsWithMedia, MediaEnding, noTextAfterMedia } from "./media-ending.ts";
 import type { EngineFiles, EnginePlatform } from "./platform.ts";
+import { promptReusePatch } from "./prompt-reuse.ts";
 import type { AcceptedResult } from "./loop-request.ts";
 import { withReadableImages } from "./readable-images.ts";
 import { canReasonUnasked } from "./reasoning-of-template.ts";
@@ -27,6 +28,7 @@ import { checkSpecialTokens, checkSpecialTokensOf } from "./special-token-limit.
 import { Slots } from "./slots.ts";
 import { StepControl } from "./step-control.ts";
 import { Tokenizer } from "./tokenizer.ts";
+import { AUDIO_PATCHES } from "./worker-patches.ts";
 import type { WorkerActions } from "./wllama-api.ts";
 import { EngineCallError, WllamaSession } from "./wllama-session.ts";
 
@@ -96,8 +98,7 @@ export class EngineCore {
         platform,
         {
           blobs: files.projector ? [...files.model, files.projector] : files.model,
-          hearsAudio: settings.hearsAudio === true,
-          promptCacheBytes: settings.promptCacheBytes ?? 0,
+          patches: [promptReusePatch(settings), ...(settings.hearsAudio ? AUDIO_PATCHES : [])],
           extra: new Map(files.adapters.map(({ blob }, index) => [adapterName(index), blob])),
         },
         buildLoadParameters(settings, scales),

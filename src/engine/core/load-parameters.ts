@@ -36,7 +36,7 @@ export function buildLoadParameters(
     prefill_assistant: false,
     ctx_shift: settings.contextShift,
     spec_draft_n_max: settings.purpose === "generate" ? MOST_GUESSED : 0,
-    cache_idle_slots: (settings.promptCacheBytes ?? 0) > 0,
+    cache_idle_slots: false, // needs llama.cpp's prompt cache, which is turned off
     ...withoutUndefined({
       n_keep: settings.numKeep,
       n_cache_reuse: settings.cacheReuse,

@@ -12,9 +12,8 @@ import {
   type WorkerActions,
 } from "./wllama-api.ts";
 import { NO_SLOTS } from "./slot-patches.ts";
-import { promptCachePatch } from "./prompt-cache-patch.ts";
 import { NO_TOKENIZER } from "./tokenizer-patches.ts";
-import { AUDIO_PATCHES, HELD } from "./worker-patches.ts";
+import { HELD, type TextPatch } from "./worker-patches.ts";
 import { templateTooDeep } from "./template-failure.ts";
 import { createWorkerClass } from "./wllama-worker.ts";
 
@@ -56,10 +55,8 @@ interface SessionFiles {
   readonly blobs: readonly BlobLike[];
   /** Other files by their name in the load parameters, without the folder `models/`. */
   readonly extra: ReadonlyMap<string, BlobLike>;
-  /** The projector has an audio encoder. */
-  readonly hearsAudio: boolean;
-  /** Bytes for prompts that no slot holds any more. */
-  readonly promptCacheBytes: number;
+  /** Patches of wllama's script for these. */
+  readonly patches: readonly TextPatch[];
 }
 
 /** wllama with a loaded model, below its request API: calls actions of its worker and classifies their errors. */
@@ -102,7 +99,7 @@ export class WllamaSession {
     const scope = globalThis as { Worker?: unknown };
     const originalWorker = scope.Worker;
     scope.Worker = createWorkerClass(platform, files.extra, {
-      patches: [promptCachePatch(files.promptCacheBytes), ...(files.hearsAudio ? AUDIO_PATCHES : [])],
+      patches: files.patches,
       onFatal: (error) => session.#lose(error),
       onMemory: (memory) => (session.#memory = memory),
     });

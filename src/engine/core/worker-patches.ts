@@ -34,6 +34,23 @@ export function applyPatches(script: string, patches: readonly TextPatch[]): str
 /** Most bytes of a model file that are in JavaScript memory on the way into the WASM heap. */
 const FILE_CHUNK_BYTES = 8 * 1024 * 1024;
 
+/**
+ * llama.cpp's server has a prompt cache of up to 8 GiB in addition to the KV cache, and wllama has no parameter for it:
+ * an engine would grow with every conversation until its heap is full. The setting (`cache_ram_mib`, an int32 in MiB) is
+ * overwritten before the model is loaded. It is found among llama.cpp's static data, by its default and the settings in
+ * front of it.
+ */
+const PROMPT_CACHE_DEFAULT = 8192;
+/** `n_ctx_checkpoints`, and after padding `checkpoint_every_nt`: offset in numbers of 32 bits, and default. */
+const SETTINGS_AROUND_IT = [
+  [-3, 32],
+  [-2, 0],
+  [-1, 8192],
+  [1, 0],
+] as const;
+/** Static data lies below the stack, which has copies of it. */
+const STATIC_BYTES = 4 * 1024 * 1024;
+
 /** Suffix of an action: return what has been computed without computing another step. */
 export const HELD = "#held";
 
@@ -98,6 +115,22 @@ export const WORKER_PATCHES: readonly TextPatch[] = [
       msg({ callbackId, err: { name: 'CppException', message: lastErrorLines.join('\\n') || 'unknown error' } });
       return;
     }`,
+  },
+  {
+    purpose: "turn off llama.cpp's prompt cache",
+    find: "// copy data to wasm heap",
+    replace: `if (argAction === 'load') {
+      const data = new Int32Array(getHeapU8().buffer, 0, ${STATIC_BYTES / 4});
+      const isSetting = (at) => ${SETTINGS_AROUND_IT.map(([offset, value]) => `data[at + ${offset}] === ${value}`).join(" && ")};
+      const settings = [];
+      for (let at = 0; (at = data.indexOf(${PROMPT_CACHE_DEFAULT}, at + 1)) > 0; ) if (isSetting(at)) settings.push(at);
+      if (settings.length !== 1) {
+        msg({ callbackId, err: { message: 'this version of @wllama/wllama is not supported: settings have moved ' + settings } });
+        return;
+      }
+      data[settings[0]] = 0;
+    }
+    // copy data to wasm heap`,
   },
   {
     // llama.cpp reads a tensor in one call, so a whole large tensor would be in JavaScript memory.

@@ -1,3 +1,4 @@
+import { mapSteps } from "../../async/map-steps.ts";
 import { realpath, stat } from "node:fs/promises";
 import path from "node:path";
 import { isSystemError, throwExhaustion } from "../../errors/exhausted-resource.ts";
@@ -7,6 +8,7 @@ import { modelfileOf } from "../folders/found-modelfile.ts";
 import { isStore, STORES, type Store, storeFolders } from "../folders/known-stores.ts";
 import { readModelFolder } from "../folders/read-model-folder.ts";
 import type { ImportRequest, ImportStep } from "../model.ts";
+import { filesOf, readModelfile } from "../modelfile/read-modelfile.ts";
 import { isInside } from "../registry/model-file.ts";
 import type { ImportedFiles, PlacedModel } from "./imported-files.ts";
 
@@ -72,12 +74,11 @@ async function* importModel(
   let placed: PlacedModel | undefined;
   let isMade = false;
   try {
-    const placing = files.place(found, copy, signal);
-    while (placed === undefined) {
-      const step = await placing.next();
-      if (step.done) placed = step.value;
-      else yield { status: "copying", name, ...step.value };
-    }
+    placed = yield* mapSteps(files.place(found, copy, signal), (step) => ({
+      status: "copying" as const,
+      name,
+      ...step,
+    }));
     const about = { name, placement: placed.placement, sizeBytes: placed.sizeBytes };
     const [modelfile, plainer] = modelfilesOf(mark, placed, found.settings);
     if (earlier && [modelfile, plainer].includes(earlier.modelfile)) {
@@ -88,7 +89,7 @@ async function* importModel(
     const alias = earlier?.alias ?? (await freeName(wish));
     const notes = [...found.notes, ...(await createEither(alias, modelfile, plainer, create))];
     isMade = true;
-    if (earlier) await files.release(earlier.modelfile);
+    if (earlier) await files.remove(filesOf(readModelfile(earlier.modelfile, undefined)));
     yield { status: earlier ? "updated" : "imported", alias, ...about, notes };
   } finally {
     if (!isMade && placed) await files.remove(placed.added);

@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
 import { realpath, rmdir, stat } from "node:fs/promises";
 import path from "node:path";
+import { mapSteps } from "../../async/map-steps.ts";
 import { removeFile } from "../../files/remove-file.ts";
 import type { FoundModel } from "../folders/found-model.ts";
 import { shardFiles } from "../names/shards.ts";
 import type { Placement } from "../model.ts";
-import { type PlacedFile, placeFile } from "./place-file.ts";
+import { type FileSystem, type PlacedFile, placeFile } from "./place-file.ts";
 
 /** Enough of a SHA-256 to tell folders apart. */
 const FOLDER_DIGITS = 16;
@@ -33,10 +34,13 @@ export class ImportedFiles {
   readonly folder: string;
   readonly #isUsed: (path: string) => boolean;
 
+  readonly #disk: FileSystem | undefined;
+
   /** @param isUsed whether a model names the file at this path; of shards, the first is named */
-  constructor(folder: string, isUsed: (path: string) => boolean) {
-    this.folder = folder;
+  constructor(folder: string, isUsed: (path: string) => boolean, disk?: FileSystem) {
+    this.folder = path.resolve(folder);
     this.#isUsed = isUsed;
+    this.#disk = disk;
   }
 
   /** Has the files of a model here, or where they are; yields how many bytes of all have been copied. */
@@ -44,7 +48,7 @@ export class ImportedFiles {
     { files, projector, adapters }: FoundModel,
     wantsCopy: boolean,
     signal: AbortSignal,
-  ): AsyncGenerator<{ copiedBytes: number; totalBytes: number }, PlacedModel> {
+  ): AsyncGenerator<{ copiedBytes: number; totalBytes: number }, PlacedModel, void> {
     const all = [...files, ...(projector === undefined ? [] : [projector]), ...adapters];
     const sizes = await Promise.all(all.map(async (file) => (await stat(file)).size));
     const totalBytes = sizes.reduce((sum, size) => sum + size, 0);
@@ -53,20 +57,13 @@ export class ImportedFiles {
     let isWhole = false;
     try {
       for (const file of all) {
-        const steps = placeFile(await realpath(file), this.#targetOf(file), wantsCopy, signal);
-        for (;;) {
-          const step = await steps.next();
-          if (step.done) {
-            // In place, shards are found by the names that they have in their folder, which may be links.
-            placed.set(
-              file,
-              step.value.placement === "in place" ? { ...step.value, path: file } : step.value,
-            );
-            break;
-          }
-          copiedBytes += step.value;
-          yield { copiedBytes, totalBytes };
-        }
+        const steps = placeFile(await realpath(file), this.#targetOf(file), wantsCopy, signal, this.#disk);
+        const result = yield* mapSteps(steps, (bytes) => ({
+          copiedBytes: (copiedBytes += bytes),
+          totalBytes,
+        }));
+        // In place, shards are found by the names that they have in their folder, which may be links.
+        placed.set(file, result.placement === "in place" ? { ...result, path: file } : result);
       }
       isWhole = true;
     } finally {
@@ -88,9 +85,10 @@ export class ImportedFiles {
     };
   }
 
-  /** Removes those of the files that no model needs. */
+  /** Removes those of the files that are in this folder and that no model needs; of shards, the first is enough. */
   async remove(files: readonly string[]): Promise<void> {
-    for (const file of files) {
+    const own = files.map((file) => path.resolve(file)).filter((file) => this.#isOwn(file));
+    for (const file of own.flatMap(shardFiles)) {
       if (this.#isUsed(shardFiles(file)[0] ?? file)) continue;
       await removeFile(file);
       // The folder goes with its last file.
@@ -98,13 +96,10 @@ export class ImportedFiles {
     }
   }
 
-  /** Removes the files of a Modelfile that no other model needs; those of other folders stay. */
-  async release(modelfile: string): Promise<void> {
-    const named = modelfile
-      .split("\n")
-      .map((line) => /^(?:FROM|ADAPTER|VISION_PROJECTOR) (.+)$/.exec(line)?.[1] ?? "");
-    const own = named.filter((file) => file.startsWith(this.folder + path.sep));
-    await this.remove(own.flatMap(shardFiles));
+  /** Whether it is a file in one of the folders of this folder. */
+  #isOwn(file: string): boolean {
+    const parts = path.relative(this.folder, file).split(path.sep);
+    return parts.length === 2 && !parts.includes("..");
   }
 
   #targetOf(file: string): string {

@@ -46,7 +46,7 @@ export async function* placeFile(
   wantsCopy: boolean,
   signal: AbortSignal,
   disk: FileSystem = DISK,
-): AsyncGenerator<number, PlacedFile> {
+): AsyncGenerator<number, PlacedFile, void> {
   const known = await placementOf(source, target);
   if (known) return { placement: known, path: target, isNew: false };
   const placed = (placement: Placement): PlacedFile => ({ placement, path: target, isNew: true });

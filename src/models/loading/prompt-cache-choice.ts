@@ -11,9 +11,7 @@ const MOST_BYTES = 1024 ** 3;
 const FREE_SHARE = 1 / 8;
 
 export interface PromptCacheQuestion {
-  readonly spec: Pick<EngineSpec, "purpose" | "contextSize" | "contextShift" | "cacheReuse" | "gpuLayers"> & {
-    readonly adapters: readonly unknown[];
-  };
+  readonly spec: Pick<EngineSpec, "purpose" | "contextSize" | "contextShift" | "cacheReuse" | "gpuLayers">;
   readonly kvBytesPerToken: number;
   readonly kernels: Kernels;
   /** -1: choose. */
@@ -24,16 +22,15 @@ export interface PromptCacheQuestion {
 
 /** Bytes that an engine gets for prompts that no slot holds any more; undefined: none. */
 export function choosePromptCache({
-  spec: { purpose, contextSize, contextShift, cacheReuse = 0, gpuLayers, adapters },
+  spec: { purpose, contextSize, contextShift, cacheReuse = 0, gpuLayers },
   kvBytesPerToken,
   kernels,
   configured,
   freeBytes,
 }: PromptCacheQuestion): number | undefined {
-  // What is left of a shifted context was computed from what has been dropped, and what an adapter computes is not for others.
+  // What is left of a shifted context was computed from what has been dropped.
   const isShifted = contextShift || cacheReuse > 0;
-  if (purpose !== "generate" || kernels === "stock" || isShifted || gpuLayers !== 0 || adapters.length > 0)
-    return undefined;
+  if (purpose !== "generate" || kernels === "stock" || isShifted || gpuLayers !== 0) return undefined;
   if (configured >= 0) return configured || undefined;
   const wished = Math.min(MOST_BYTES, CONTEXTS * contextSize * kvBytesPerToken);
   return Math.max(0, Math.floor(Math.min(wished, freeBytes * FREE_SHARE))) || undefined;

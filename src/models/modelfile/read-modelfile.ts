@@ -78,6 +78,16 @@ export function readModelfile(text: string, baseFolder: string | undefined): Mod
   };
 }
 
+/** The files that a definition names; of shards, the one that it names. */
+export function filesOf({ from, adapters, projector }: ModelDefinition): string[] {
+  const named = path.isAbsolute(from) ? [from] : [];
+  return [
+    ...named,
+    ...adapters.map((adapter) => adapter.path),
+    ...(projector === undefined ? [] : [projector]),
+  ];
+}
+
 function checkRepeats(instructions: readonly Instruction[]): void {
   const first = new Map<string, number>();
   for (const instruction of instructions) {

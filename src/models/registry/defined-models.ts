@@ -2,7 +2,7 @@ import { ServiceError } from "../../errors/service-error.ts";
 import { NO_SETTINGS } from "../model.ts";
 import type { RegistryOptions } from "../models-options.ts";
 import { printModelfile } from "../modelfile/print-modelfile.ts";
-import { readModelfile, type ModelDefinition } from "../modelfile/read-modelfile.ts";
+import { filesOf, readModelfile, type ModelDefinition } from "../modelfile/read-modelfile.ts";
 import type { SavedState } from "./state-file.ts";
 import { derivedRecord, usableRecords, type ModelRecord } from "./model-record.ts";
 import type { ModelRegistry } from "./model-registry.ts";
@@ -94,6 +94,16 @@ export class DefinedModels {
   /** The Modelfile of a created model as it was written. */
   written(alias: string): string | undefined {
     return this.#saved(alias)?.modelfile;
+  }
+
+  /** The files that the Modelfile of a created model names; none of one that cannot be read. */
+  filesOf(alias: string): string[] {
+    try {
+      const definition = this.#definition(alias);
+      return definition ? filesOf(definition) : [];
+    } catch {
+      return [];
+    }
   }
 
   /** The created model whose Modelfile begins with this line. */

@@ -34,6 +34,7 @@ export function ModelDetails({ alias }: { readonly alias: string }): JSX.Element
           {settings.map(([name, set]) => `${name} ${JSON.stringify(set)}`).join(", ")}
         </Fact>
       )}
+      {found.notes && <Fact name="Without effect">{found.notes.join(" ")}</Fact>}
       <Fact name="Files">
         {[...found.files, ...(found.projector === undefined ? [] : [found.projector])].map((file) => (
           <code key={file}>{file}</code>

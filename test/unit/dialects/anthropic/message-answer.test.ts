@@ -36,10 +36,10 @@ describe("a whole message", () => {
       stop_reason: "tool_use",
       stop_sequence: null,
       usage: {
-        input_tokens: 24,
+        input_tokens: 16,
         output_tokens: 31,
         cache_creation_input_tokens: 0,
-        cache_read_input_tokens: 0,
+        cache_read_input_tokens: 8,
       },
     });
   });
@@ -130,7 +130,11 @@ describe("a stream", () => {
     expect(events.at(-2)?.data).toEqual({
       type: "message_delta",
       delta: { stop_reason: "tool_use", stop_sequence: null },
-      usage: expect.objectContaining({ input_tokens: 24, output_tokens: 31 }),
+      usage: expect.objectContaining({
+        input_tokens: 16,
+        output_tokens: 31,
+        cache_read_input_tokens: 8,
+      }),
     });
   });
 

@@ -81,12 +81,10 @@ describe("GET /lora-adapters", () => {
   });
 });
 
-test("POST /props is 501 with a sentence", async () => {
-  const answer = await testApp().post("/props", {});
-  expect(answer.status).toBe(501);
-  expect(await answer.json()).toEqual({
-    error: { code: 501, type: "not_supported_error", message: expect.stringMatching(/\.$/) },
-  });
+test.each(["/props", "/lora-adapters"])("POST %s is 405 in llama.cpp's form", async (path) => {
+  const answer = await testApp().post(path, {});
+  expect(answer.status).toBe(405);
+  expect(await answer.json()).toMatchObject({ error: { code: 405, type: "invalid_request_error" } });
 });
 
 function sum(parts: readonly number[], power: number): number {

@@ -48,11 +48,7 @@ test("where WebAssembly lacks a feature no code of others is fetched: the engine
   const { platform, script } = recordingPlatform();
   const parameters = buildLoadParameters(engineSpec("model.gguf"), []);
   const file = new File(["GGUF"], "model.gguf");
-  const start = WllamaSession.start(
-    platform,
-    { blobs: [file], extra: new Map(), hearsAudio: false, promptCacheBytes: 0 },
-    parameters,
-  );
+  const start = WllamaSession.start(platform, { blobs: [file], extra: new Map(), patches: [] }, parameters);
   await expect(start).rejects.toThrow("this worker does not run");
   expect(fetched).not.toHaveBeenCalled();
   const runOptions = /const RUN_OPTIONS = ([^;]*);/.exec(await script)?.[1] ?? "";

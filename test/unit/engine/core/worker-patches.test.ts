@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { promptCachePatch } from "../../../../src/engine/core/prompt-cache-patch.ts";
+import { promptReusePatch } from "../../../../src/engine/core/prompt-reuse.ts";
 import { TOKENIZER_PATCHES } from "../../../../src/engine/core/tokenizer-patches.ts";
 import {
   applyPatches,
@@ -29,7 +29,11 @@ test("every patch fits the installed wllama exactly once", () => {
   // The other script stands between single quotes; only what is replaced in it matters here.
   const emscripten = /var WLLAMA_EMSCRIPTEN_CODE = '((?:[^'\\]|\\.)*)';/s.exec(bundle)?.[1];
   const script = emscripten + String(JSON.parse(literal ?? '""'));
-  expect(applyPatches(script, [...WORKER_PATCHES, ...TOKENIZER_PATCHES, promptCachePatch(1)])).not.toBe(
-    script,
-  );
+  expect(
+    applyPatches(script, [
+      ...WORKER_PATCHES,
+      ...TOKENIZER_PATCHES,
+      promptReusePatch({ promptCacheBytes: 1, sharedContext: true }),
+    ]),
+  ).not.toBe(script);
 });

@@ -1,6 +1,7 @@
-import { existsSync, linkSync, readdirSync, rmSync, statSync } from "node:fs";
+import { existsSync, linkSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
+import { ImportedFiles } from "../../../../src/models/import/imported-files.ts";
 import type { ImportRequest, ImportStep } from "../../../../src/models/model.ts";
 import { addToHubCache, addToLmStudio, addToOllama } from "../../../support/model-stores.ts";
 import { shardsOf, tinyLlama, tinyProjector } from "../../../support/tiny-models.ts";
@@ -9,6 +10,10 @@ import { temporaryFolder } from "../temporary-folder.ts";
 import { writeGguf } from "../../../support/gguf-writer.ts";
 
 const GO_TEMPLATE = "{{ .System }}{{ .Prompt }}{{ .Response }}";
+
+async function refuse(): Promise<never> {
+  throw Object.assign(new Error("another file system"), { code: "EXDEV" });
+}
 
 async function importFrom(
   { models }: Pick<Fixture, "models">,
@@ -181,4 +186,42 @@ it("a link that is there already is used again", async () => {
   rmSync(file);
   linkSync(weights, file);
   expect(await importFrom(fixture, store)).toMatchObject([{ status: "present", placement: "linked" }]);
+});
+
+it("deleting a model removes no file but those that an import has brought, whatever its Modelfile says", async () => {
+  const fixture = await startModels();
+  const { models, cacheDir, userFile } = fixture;
+  const imported = path.join(cacheDir, "imported");
+  const kept = userFile("mine.gguf");
+  const up = path.relative(imported, kept);
+  mkdirSync(path.join(imported, "x"), { recursive: true });
+  const state = path.join(cacheDir, "models.json");
+  const modelfile = [
+    `FROM ${kept}`,
+    'SYSTEM """',
+    `FROM ${imported}/${up}`,
+    `FROM ${imported}/x/../../models.json`,
+    '"""',
+  ].join("\n");
+  await models.create("sly", modelfile, {});
+  await models.create("slier", `FROM ${imported}/x/../${up}`, {});
+  await models.delete("sly");
+  await models.delete("slier");
+  expect([existsSync(kept), existsSync(state)]).toEqual([true, true]);
+});
+
+it("an import that is left while it copies leaves nothing", async () => {
+  const folder = await temporaryFolder();
+  const disk = { clone: refuse, link: refuse };
+  const files = new ImportedFiles(path.join(folder, "imported"), () => false, disk);
+  const [model, projector] = [addToLmStudio(folder, "a.gguf"), addToLmStudio(folder, "b.gguf")];
+  const found = { name: "a", wish: "a", adapters: [], settings: [], notes: [] };
+  const signal = new AbortController().signal;
+  const copying = files.place({ ...found, files: [model], projector }, true, signal);
+  const totalBytes = statSync(model).size + statSync(projector).size;
+  expect(await copying.next()).toMatchObject({ value: { totalBytes } });
+  // The first is whole, the second half.
+  expect(await copying.next()).toMatchObject({ value: { copiedBytes: totalBytes } });
+  await copying[Symbol.asyncDispose]();
+  expect(filesIn(path.join(folder, "imported"))).toEqual([]);
 });

@@ -1,0 +1,85 @@
+// Prompts are read once: a request begins with what any slot, or the store, has of its prompt, and waits for a slot that is
+// still reading the same beginning.
+#pragma once
+#include "slot-prompts.h"
+
+// Bits of the slots that were idle when the step began; 0 between steps.
+#define IDLE_SLOTS (*(uint64_t *)IDLE_SLOTS_CELL)
+
+enum { LEAST_AWAITED = 16 }; // tokens that are read as quickly as they are waited for
+
+extern int32_t original_tokenize_input(server_context *server, server_task *task);
+extern int32_t original_process_single_task(server_context *server, server_task *task, int32_t is_yielding);
+
+// Whether a request may have what others have read of its prompt.
+INLINE int is_reused(const server_task *task) { return TYPE_OF_TASK(task) == TASK_COMPLETION && REUSES_PROMPT(task); }
+
+// Whether a slot that asked earlier is reading more of this one's prompt than this one has.
+static int is_awaiting(server_context *server, server_slot *slot) {
+  const server_tokens *tokens = &TOKENS_OF_TASK(slot->task);
+  const uint64_t adapters = ADAPTERS_OF_SLOT(slot);
+  const int64_t own = common_beginning(&slot->prompt, tokens);
+  for (int64_t i = 0; i < count_slots(server); i++) {
+    server_slot *other = slot_at(server, i);
+    const int32_t state = other->state;
+    if (state < SLOT_WAITS || state > SLOT_READS_PROMPT || other->task->id >= slot->task->id) continue;
+    if (TYPE_OF_TASK(other->task) != TASK_COMPLETION || ADAPTERS_OF_SLOT(other) != adapters) continue;
+    const int64_t shared = common_beginning(&TOKENS_OF_TASK(other->task), tokens);
+    if (shared >= own + LEAST_AWAITED && common_beginning(&other->prompt, tokens) < shared) return 1;
+  }
+  return 0;
+}
+
+// Chooses the slot of a request, and gives it what there is of the prompt.
+static void prepare_slot(server_context *server, server_task *task) {
+  const uint64_t *memory = server->context->memory;
+  const server_tokens *tokens = &TOKENS_OF_TASK(task);
+  if ((uint32_t)TYPE_OF_TASK(task) > LAST_TASK_WITH_SLOT || SLOT_OF_TASK(task) != -1 || tokens->media > 0) return;
+  if (!memory || !is_kv_cache(*memory) || slot_at(server, 0)->draft) return;
+  const uint64_t adapters = adapters_of_task(server, task);
+  server_slot *slot = choose_slot(server, tokens, adapters, is_reused(task));
+  if (!slot) return; // all are busy: it is asked for again later
+  SLOT_OF_TASK(task) = slot->id;
+  if (ADAPTERS_OF_SLOT(slot) != adapters) {
+    original_prompt_clear(slot);
+    set_adapters(server, slot, task);
+  }
+  if (is_reused(task)) fetch_prompt(server, slot, tokens, adapters);
+}
+
+// server_context_impl::tokenize_cli_input(), with which llama.cpp begins a request whose prompt is a text.
+int32_t kernel_tokenize_input(server_context *server, server_task *task) {
+  const int32_t result = original_tokenize_input(server, task);
+  if (result && STORE_LIMIT > 0) prepare_slot(server, task);
+  return result;
+}
+
+// server_context_impl::process_single_task(), which gives a request a slot.
+int32_t kernel_process_single_task(server_context *server, server_task *task, int32_t is_yielding) {
+  if (STORE_LIMIT == 0 || is_yielding) return original_process_single_task(server, task, is_yielding);
+  const int32_t id = task->id;
+  if (!IS_TEXT_OF_TASK(task)) prepare_slot(server, task);
+  const int32_t result = original_process_single_task(server, task, is_yielding);
+  for (int64_t i = 0; i < count_slots(server); i++) {
+    server_slot *slot = slot_at(server, i);
+    if (slot->state != SLOT_STARTED || slot->task->id != id) continue;
+    if (is_reused(slot->task) && is_awaiting(server, slot)) slot->state = SLOT_WAITS;
+  }
+  return result;
+}
+
+// Before a step: slots start that have waited long enough. Those of llama.cpp's own that wait are children of a request.
+static void begin_step(server_context *server) {
+  uint64_t idle = 0;
+  for (int64_t i = 0; i < count_slots(server); i++) {
+    server_slot *slot = slot_at(server, i);
+    if (slot->state == SLOT_IDLE) idle |= 1ull << i;
+    if (slot->state != SLOT_WAITS || PARENT_OF_TASK(slot->task) != -1 || is_awaiting(server, slot)) continue;
+    fetch_prompt(server, slot, &TOKENS_OF_TASK(slot->task), ADAPTERS_OF_SLOT(slot));
+    slot->state = SLOT_STARTED;
+  }
+  IDLE_SLOTS = idle;
+}
+
+// When the context is full, llama.cpp empties slots that are idle. Others it empties because they failed.
+INLINE int is_emptied_for_room(const server_slot *slot) { return IDLE_SLOTS >> slot->id & 1; }
