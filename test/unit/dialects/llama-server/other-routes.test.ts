@@ -81,8 +81,8 @@ describe("GET /lora-adapters", () => {
   });
 });
 
-test.each(["/props", "/lora-adapters"])("POST %s is 405 in llama.cpp's form", async (path) => {
-  const answer = await testApp().post(path, {});
+test("POST /props is 405 in llama.cpp's form", async () => {
+  const answer = await testApp().post("/props", {});
   expect(answer.status).toBe(405);
   expect(await answer.json()).toMatchObject({ error: { code: 405, type: "invalid_request_error" } });
 });
