@@ -176,8 +176,8 @@ class InferenceService implements Inference {
       request.prompts,
       signal,
       checkTextModel,
-      (engine, prompt, abort, model) => {
-        const scales = adapterScales(model, undefined);
+      (engine, prompt, abort, scored) => {
+        const scales = adapterScales(scored, undefined);
         return scorePrompt(scales ? withScales(engine, scales) : engine, prompt, request.logprobs, abort);
       },
     );

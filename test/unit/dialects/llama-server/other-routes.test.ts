@@ -173,11 +173,11 @@ test("POST /lora-adapters changes the scales of those that it lists, and turns t
     { path: "/a.gguf", scale: 1, name: "a" },
     { path: "/b.gguf", scale: 0.5, name: "b" },
   ];
-  const { app, post } = testApp({ model: fakeModel({ adapters, isDefault: true }) });
-  const answer = await post("/lora-adapters", [{ id: 1, scale: 0.25 }]);
+  const tested = testApp({ model: fakeModel({ adapters, isDefault: true }) });
+  const answer = await tested.post("/lora-adapters", [{ id: 1, scale: 0.25 }]);
   expect([answer.status, await answer.json()]).toEqual([200, { success: true }]);
-  const after = await app.request("/lora-adapters");
+  const after = await tested.app.request("/lora-adapters");
   expect(await after.json()).toMatchObject([{ scale: 0 }, { scale: 0.25 }]);
-  expect((await post("/lora-adapters", [{ id: 2, scale: 1 }])).status).toBe(400);
-  expect((await post("/lora-adapters", { id: 1 })).status).toBe(400);
+  expect((await tested.post("/lora-adapters", [{ id: 2, scale: 1 }])).status).toBe(400);
+  expect((await tested.post("/lora-adapters", { id: 1 })).status).toBe(400);
 });
