@@ -138,7 +138,7 @@ export const CHANGES: readonly Change[] = [
     },
   },
   {
-    what: "Grammars and answers that are nested too deep are refused, and a grammar's rules are checked once each.",
+    what: "Grammars and answers that are nested too deep or can be read in too many ways are refused, and a grammar's rules are checked once each.",
     why: "The package's functions call themselves until the stack ends, and look at the same rules for hours.",
     check: "test/engine/nesting.test.ts",
     replace: {
@@ -146,6 +146,7 @@ export const CHANGES: readonly Change[] = [
       kernel_peg_rule: "parser_executor::operator()",
       kernel_left_recursion: "llama_grammar_detect_left_recursion",
       kernel_parse_alternates: "llama_grammar_parser::parse_alternates",
+      kernel_advance_stack: "llama_grammar_advance_stack",
     },
   },
   {

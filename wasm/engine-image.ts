@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "09ee254932228ca81fa4f33dd0fb20c2a2ac72951bbfd704ff53f5f9e2a2a79a";
+const KERNELS_SHA256 = "e21d7b11f1d4837ef67462cfde6545c566013eec5621ebc303124dd57ab193b0";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "daf0de9231e69d6aa1f9c638d63789a0fffc16bc11080b0b2ec3e67f3a71eb1f";
+export const IMAGE_SHA256 = "75a612bcbe5ef9344700003ebffcd87fa2ac56471239183391d9d70a95948e1b";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

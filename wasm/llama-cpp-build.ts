@@ -58,6 +58,7 @@ export const FUNCTIONS = {
   "llama_vocab::token_to_piece": 956,
   decode_utf8: 3144,
   llama_grammar_apply_impl: 6800,
+  llama_grammar_advance_stack: 1580,
   "llama_vocab::is_eog": 724,
   "common_peg_arena::parse": 2077,
   "parser_executor::operator()": 5805,

@@ -17,6 +17,10 @@ export const MEMORY_CELLS = {
   leaveStep: 44,
   /** int32: tokens of the aborted step. */
   leftTokens: 48,
+  /** uint32: work for grammars since the last token. */
+  grammarWork: 52,
+  /** uint32: what that work is for. */
+  grammarStage: 56,
   /** uint64 each: the server, and what is known of the guesses for each slot. */
   server: 104,
   guessRecords: 112,

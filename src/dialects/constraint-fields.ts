@@ -4,7 +4,13 @@ import { ServiceError } from "../errors/service-error.ts";
 import { list } from "../http/input/bounded-lists.ts";
 import { refused } from "../http/input/known-fields.ts";
 import { checkTextDepth } from "../json/json-depth.ts";
-import { anyGrammar, choiceGrammar, regexGrammar, TextGrammarError } from "../schema/text-grammar.ts";
+import {
+  anyGrammar,
+  checkedGbnf,
+  choiceGrammar,
+  regexGrammar,
+  TextGrammarError,
+} from "../schema/text-grammar.ts";
 
 const schemaOrText = z.union([jsonSchemaSchema, z.string()]);
 const regex = z.string().min(1);
@@ -82,7 +88,7 @@ function constraintsOf(body: ConstraintBody): AskedFormat[] {
   const { structured_outputs: structured } = body;
   return [
     ...schemaOf("json_schema", body.json_schema),
-    ...grammarOf("grammar", body.grammar, (text) => text),
+    ...grammarOf("grammar", body.grammar, checkedGbnf),
     ...grammarOf("regex", body.regex, regexGrammar),
     ...schemaOf("guided_json", body.guided_json),
     ...grammarOf("guided_regex", body.guided_regex, regexGrammar),

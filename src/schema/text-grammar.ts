@@ -32,8 +32,24 @@ export function choiceGrammar(texts: readonly string[]): string {
  * @throws TextGrammarError
  */
 export function anyGrammar(definition: string): string {
-  if (definition.includes("::=")) return withoutUnderscores(definition);
+  if (definition.includes("::=")) return withoutUnderscores(checkedGbnf(definition));
   return explained((budget) => larkToGbnf(definition, budget));
+}
+
+/**
+ * A grammar in GBNF as it is, unless llama.cpp would take long to begin with it.
+ * @throws TextGrammarError
+ */
+export function checkedGbnf(definition: string): string {
+  let choices = 0;
+  for (const [part] of definition.matchAll(CHOICES)) choices += /^[|?*+]$/.test(part) ? 1 : timesOf(part);
+  if (choices > MAX_CHOICES)
+    throw new TextGrammarError(`it has more than ${MAX_CHOICES} alternatives and repetitions`);
+  return definition;
+}
+
+function timesOf(part: string): number {
+  return part.startsWith("{") ? Math.max(...part.slice(1, -1).split(",").map(Number)) : 0;
 }
 
 /** Both kinds of syntax have what the other one lacks; where they share something, it means the same. */
@@ -59,6 +75,11 @@ function textsGrammar(texts: TextSet): string {
   const writer = new GrammarWriter();
   return writer.toString(writeString(writer, texts, { form: "raw", hint: "text" }));
 }
+
+/** Each may be a state to begin with, and llama.cpp compares each of those with all others. */
+const MAX_CHOICES = 8_192;
+/** Literals, classes and comments, and what makes choices. */
+const CHOICES = /"(?:\\.|[^"\\\n])*"|\[(?:\\.|[^\]\\\n])*\]|#[^\n]*|[|?*+]|\{[\d,\s]*\}/g;
 
 /** Literals, classes and comments, which stay as they are, and names. */
 const PARTS = /"(?:\\.|[^"\\\n])*"|\[(?:\\.|[^\]\\\n])*\]|#[^\n]*|([a-zA-Z][\w-]*)/g;

@@ -74,6 +74,23 @@ describe("what is nested deep", () => {
     expect(await generateText(engine, promptRequest("Hello", { format }))).toBe("a");
   });
 
+  test.each([
+    [
+      "from the first character",
+      grammar(`root ::= (${Array.from({ length: 3000 }, () => '"["').join(" | ")})*`),
+    ],
+    ["more of them with every character", grammar('root ::= "[" root "x" | "[" root [xy] | "a"')],
+  ])(
+    "and a grammar that can be read in too many ways stops the answer, not the engine: %s",
+    async (_, format) => {
+      await expect(collect(generated(engine, brackets(format), NEVER))).rejects.toMatchObject({
+        code: "inference_failed",
+        message: expect.stringContaining("can be read in too many ways"),
+      });
+      await isWell();
+    },
+  );
+
   test("in an answer stops it, not the engine", async () => {
     for (const format of [
       { type: "json_schema", schema: { type: "array" } },

@@ -263,6 +263,7 @@ export function linkHost(
       ggml_barrier: BARRIER,
       // No test runs a step, starts a thread or reads a grammar: any function of the type will do.
       original_grammar_apply: 0,
+      original_advance_stack: DEQUANTIZE,
       state_size: STATE_SIZE,
       get_state: ALTERNATES,
       set_state: ALTERNATES,

@@ -72,18 +72,61 @@ void kernel_decode_utf8(decoded_text *out, const cpp_string *piece, uint32_t val
   out->remaining = -1;
 }
 
+// What llama.cpp has done for a grammar since the last token, in calls of advance_stack: new states are compared with all
+// others, and deep ones copied.
+#define GRAMMAR_WORK (*(uint32_t *)(GRAMMAR_WORK_CELL))
+enum { MOST_WORK_TO_RULE_OUT = 50000, MOST_WORK_TO_ACCEPT = 10000, COMPARED_PER_CALL = 512, DEPTH_PER_CALL = 16 };
+// Each state is compared with every token of the vocabulary.
+enum { MOST_GRAMMAR_STATES = 2048 };
+
+// It begins with a grammar that has been read (see recursion.h), whose length limits it, and goes on token by token.
+#define GRAMMAR_STAGE (*(uint32_t *)(GRAMMAR_STAGE_CELL))
+enum { GRAMMAR_BEGINS, GRAMMAR_RULES_OUT, GRAMMAR_ACCEPTS };
+
+extern void original_advance_stack(const void *rules, const cpp_vector *stack, cpp_vector *stacks);
+
+static uint64_t vector_count(const cpp_vector *stacks) {
+  return (uint64_t)((const cpp_vector *)stacks->end - (const cpp_vector *)stacks->begin);
+}
+
+// llama_grammar_advance_stack, which adds the states that may follow one. Where a text can be read in many ways they are
+// more with every character, each of which is followed. Beyond the limit only the end follows, and after a token nothing
+// more: there are too many states by then, which ends the request before the next one.
+void kernel_advance_stack(const void *rules, const cpp_vector *stack, cpp_vector *stacks) {
+  const int rules_out = GRAMMAR_STAGE == GRAMMAR_RULES_OUT;
+  const uint32_t most = rules_out ? MOST_WORK_TO_RULE_OUT : MOST_WORK_TO_ACCEPT;
+  if (GRAMMAR_STAGE != GRAMMAR_BEGINS && GRAMMAR_WORK >= most) {
+    const cpp_vector end = {0};
+    if (rules_out) original_advance_stack(rules, &end, stacks);
+    return;
+  }
+  const uint64_t before = vector_count(stacks);
+  original_advance_stack(rules, stack, stacks);
+  const uint64_t after = vector_count(stacks);
+  const uint64_t depth = (uint64_t)((const void *const *)stack->end - (const void *const *)stack->begin);
+  const uint64_t work = GRAMMAR_WORK + 1 + depth / DEPTH_PER_CALL + (after - before) * after / COMPARED_PER_CALL;
+  GRAMMAR_WORK = work < most ? (uint32_t)work : most;
+}
+
 extern void original_grammar_apply(grammar *g, candidates *all);
 extern void free_memory(void *memory);
 
 // llama_grammar_apply_impl, which rules out what does not fit, and here also what an answer would not show. When nothing
-// is left, the grammar is left without a state and with one token: llama.cpp throws while it accepts that token, which
+// is left, or finding out is too much work, the grammar is left without a state and with one token: llama.cpp throws while it accepts that token, which
 // ends this request alone, with an error.
 void kernel_grammar_apply(grammar *g, candidates *all) {
-  original_grammar_apply(g, all);
+  GRAMMAR_WORK = 0;
+  GRAMMAR_STAGE = GRAMMAR_RULES_OUT;
+  int is_too_much = !g->awaits_trigger && vector_count(&g->stacks) > MOST_GRAMMAR_STATES;
+  if (!is_too_much) original_grammar_apply(g, all);
+  else if (all->size == 1) all->list[0].logit = -__builtin_inff();
+  is_too_much |= GRAMMAR_WORK >= MOST_WORK_TO_RULE_OUT;
+  GRAMMAR_WORK = 0;
+  GRAMMAR_STAGE = GRAMMAR_ACCEPTS;
   if (g->awaits_trigger) return;
   refuse_silent(g, all);
   if (all->size < 2) return; // a single one is a question
-  for (uint64_t i = 0; i < all->size; i++)
+  for (uint64_t i = 0; i < all->size && !is_too_much; i++)
     if (all->list[i].logit != -__builtin_inff()) return;
   cpp_vector *const stacks = g->stacks.begin;
   for (cpp_vector *stack = stacks; stack != (cpp_vector *)g->stacks.end; stack++)

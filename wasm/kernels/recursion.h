@@ -55,6 +55,7 @@ extern const char *original_parse_alternates(void *parser, const char *text, con
 const char *kernel_parse_alternates(void *parser, const char *text, const void *name, int32_t rule, int32_t is_group) {
   enum { DEEPEST = 200 };
   if (!is_group) DEPTH(GROUP_DEPTH_CELL) = 0;
+  if (!is_group) GRAMMAR_STAGE = GRAMMAR_BEGINS;
   if (DEPTH(GROUP_DEPTH_CELL) >= DEEPEST) return text;
   DEPTH(GROUP_DEPTH_CELL)++;
   const char *end = original_parse_alternates(parser, text, name, rule, is_group);

@@ -15,6 +15,7 @@ import {
   writeModel,
 } from "../../../test/support/engine-fixture.ts";
 import { generated } from "../../../test/support/generated.ts";
+import { tinyGemma3 } from "../../../test/support/tiny-families.ts";
 import { tinyLlama } from "../../../test/support/tiny-models.ts";
 import { atOnce, Findings } from "./kit/findings.ts";
 import { Random } from "./kit/random.ts";
@@ -39,31 +40,38 @@ const CONVERSATIONS = 12;
 const STORE_BYTES = 600 * 1024;
 
 const folder = mkdtempSync(path.join(tmpdir(), "daybreak-prompts-"));
-const file = writeModel(folder, "tiny", tinyLlama({ context: CONTEXT }));
-const start = async (overrides: Partial<EngineSpec>): Promise<Engine> =>
+const llama = writeModel(folder, "llama", tinyLlama({ context: CONTEXT }));
+const windows = writeModel(folder, "windows", tinyGemma3());
+const start = async (file: string, overrides: Partial<EngineSpec>): Promise<Engine> =>
   await startEngine(engineSpec(file, { contextSize: CONTEXT, slots: SLOTS, ...overrides }));
-const promptCacheBytes = STORE_BYTES;
+const reusing = { promptCacheBytes: STORE_BYTES };
 
 const findings = new Findings("prompts", options);
-const afresh = await start({ slots: 2 * SLOTS });
-const engines = [
-  ["own contexts", await start({ promptCacheBytes })],
-  ["a shared context", await start({ promptCacheBytes, sharedContext: true })],
+const afresh = await start(llama, { slots: 2 * SLOTS });
+const attacked = [
+  { name: "own contexts", afresh, engine: await start(llama, reusing) },
+  { name: "a shared context", afresh, engine: await start(llama, { ...reusing, sharedContext: true }) },
+  {
+    name: "windows of attention",
+    afresh: await start(windows, {}),
+    engine: await start(windows, reusing),
+  },
 ] as const;
+type Attacked = (typeof attacked)[number];
 let [reused, read] = [0, 0];
 
 try {
   await Promise.all(
-    engines.map(async ([name, engine], at) => {
+    attacked.map(async (each, at) => {
       const conversations = Array.from({ length: CONVERSATIONS }, (_, number) => begin(new Random(number)));
       await atOnce(SLOTS, findings, async (input) => {
-        const random = new Random(options.seed + 2 * input + at);
-        await turn(name, engine, conversations, random, input);
+        const random = new Random(options.seed + attacked.length * input + at);
+        await turn(each, conversations, random, input);
       });
     }),
   );
 } finally {
-  for (const engine of [afresh, ...engines.map(([, each]) => each)]) {
+  for (const engine of new Set(attacked.flatMap((each) => [each.engine, each.afresh]))) {
     if (!engine.alive) findings.add("an engine ended", "see the last requests");
     await engine.close();
   }
@@ -77,7 +85,12 @@ function begin(random: Random): string {
   return `${system}secret ${random.int(0, 1e6)} `;
 }
 
-async function turn(name: string, engine: Engine, conversations: string[], random: Random, input: number) {
+async function turn(
+  { name, engine, afresh: other }: Attacked,
+  conversations: string[],
+  random: Random,
+  input: number,
+): Promise<void> {
   const at = random.int(0, conversations.length - 1);
   const prompt = conversations[at]!;
   const request = promptRequest(prompt, { maxTokens: random.int(1, 8), cachePrompt: random.chance(0.9) });
@@ -89,7 +102,7 @@ async function turn(name: string, engine: Engine, conversations: string[], rando
   const events = await collect(generated(engine, request, NEVER));
   const { usage } = doneOf(events);
   [reused, read] = [reused + usage.cachedTokens, read + usage.promptTokens];
-  const expected = await collect(generated(afresh, { ...request, cachePrompt: false }, NEVER));
+  const expected = await collect(generated(other, { ...request, cachePrompt: false }, NEVER));
   const [answer, right] = [textOf(events), textOf(expected)];
   if (answer !== right)
     findings.add("another answer", `#${input} ${name}: ${JSON.stringify({ prompt, answer, right })}`);

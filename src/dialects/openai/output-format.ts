@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { jsonSchemaSchema, type OutputFormat } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { regexGrammar } from "../../schema/text-grammar.ts";
-import { constraintFields, grammarOf, toConstraint } from "../constraint-fields.ts";
+import { checkedGbnf, regexGrammar } from "../../schema/text-grammar.ts";
+import { type AskedFormat, constraintFields, grammarOf, toConstraint } from "../constraint-fields.ts";
 
 const schemaField = jsonSchemaSchema
   .nullish()
@@ -50,14 +50,19 @@ type FormatFields = z.output<typeof formatSchema>;
 /** @throws ServiceError invalid_parameter when a request has several formats, or one without its schema */
 export function toOutputFormat(body: FormatFields): OutputFormat {
   const { response_format: own } = body;
-  const [matching] =
-    own?.type === "regex" ? grammarOf("response_format.pattern", own.pattern, regexGrammar) : [];
-  return toConstraint(body, matching ?? { param: "response_format", format: fromResponseFormat(own) });
+  const [asked = { param: "response_format", format: fromResponseFormat(own) }] = textFormat(own);
+  return toConstraint(body, asked);
+}
+
+/** A format that is not JSON. */
+function textFormat(format: FormatFields["response_format"]): AskedFormat[] {
+  if (format?.type === "grammar") return grammarOf("response_format.grammar", format.grammar, checkedGbnf);
+  if (format?.type === "regex") return grammarOf("response_format.pattern", format.pattern, regexGrammar);
+  return [];
 }
 
 function fromResponseFormat(format: FormatFields["response_format"]): OutputFormat {
-  if (!format || format.type === "text" || format.type === "regex") return { type: "text" };
-  if (format.type === "grammar") return { type: "grammar", grammar: format.grammar };
+  if (format?.type !== "json_object" && format?.type !== "json_schema") return { type: "text" };
   if (format.type === "json_schema" && !format.json_schema && !format.schema) {
     throw new ServiceError("invalid_parameter", "response_format.json_schema: is required.", {
       param: "response_format.json_schema",

@@ -51,8 +51,8 @@ export function fromServerError(data: unknown): ServiceError {
   if (message.startsWith(NO_TOKEN_FITS)) {
     return new ServiceError(
       "inference_failed",
-      "The answer was stopped, because the grammar or schema does not allow any token of the model at this point: " +
-        "try again, or make it less strict.",
+      "The answer was stopped, because the grammar or schema does not allow any token of the model at this point, or " +
+        "can be read in too many ways: try again, or make it less strict or less ambiguous.",
       { cause: new Error(message) },
     );
   }

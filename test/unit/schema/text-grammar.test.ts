@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { grammarAccepts } from "../../../src/schema/gbnf/continue-grammar.ts";
-import { anyGrammar, choiceGrammar, regexGrammar } from "../../../src/schema/text-grammar.ts";
+import { anyGrammar, checkedGbnf, choiceGrammar, regexGrammar } from "../../../src/schema/text-grammar.ts";
 
 /** Those of the texts that a grammar accepts. */
 function accepted(grammar: string, texts: readonly string[]): string[] {
@@ -67,6 +67,13 @@ describe("a grammar in the language of Lark", () => {
   ])("%j is refused: %s", ([definition, why]) => {
     expect(() => anyGrammar(definition)).toThrow(why);
   });
+});
+
+test("GBNF may not have endless choices to begin with, but literals with such characters", () => {
+  const lines = `root ::= ${'"a|b" | '.repeat(4000)}[|*]`;
+  expect(checkedGbnf(lines)).toBe(lines);
+  expect(() => checkedGbnf(`root ::= ${'"a" | '.repeat(9000)}"b"`)).toThrow("more than 8192 alternatives");
+  expect(() => checkedGbnf(`root ::= ${'("a"?){0,2000} '.repeat(9)}`)).toThrow("more than 8192 alternatives");
 });
 
 test("GBNF may have names with underscores, which llama.cpp does not know", () => {
