@@ -117,14 +117,24 @@ export const CHANGES: readonly Change[] = [
     },
   },
   {
-    what: "What repeats the text before it is guessed and checked in one step, while that pays and a request wants it.",
-    why: "The package's server does not guess unless it is told to, and then guesses on where it is wrong.",
+    what: "Tokens that a text repeats, or a small model says, are checked in one step, while that pays and a request wants it.",
+    why: "The package's server does not guess unless it is told to, guesses on where it is wrong, and has a small model read all.",
     check: "test/unit/wasm/speculation.test.ts",
     replace: {
       kernel_speculative_init: "common_speculative_init",
       kernel_ngram_draft: "common_speculative_impl_ngram_simple::draft",
+      kernel_draft_process: "common_speculative_impl_draft_simple::process",
+      kernel_draft: "common_speculative_impl_draft_simple::draft",
     },
-    imports: { allocate_memory: "operator new" },
+    imports: {
+      allocate_memory: "operator new",
+      batch_clear: "common_batch::clear()",
+      batch_add: "common_batch::add",
+      batch_part: "common_batch::get_sub_batch",
+      remove_tokens: "common_context_seq_rm",
+      last_position: "llama_kv_cache::seq_pos_max",
+      last_position_iswa: "llama_kv_cache_iswa::seq_pos_max",
+    },
   },
   {
     what: "Under a grammar only text comes that an answer shows; a request ends with an error when no token fits.",

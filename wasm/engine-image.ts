@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "e21d7b11f1d4837ef67462cfde6545c566013eec5621ebc303124dd57ab193b0";
+const KERNELS_SHA256 = "52cc73633a9f69eff9545744981c49b48fe323a2c632570cc23b5f79bdd5a407";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "75a612bcbe5ef9344700003ebffcd87fa2ac56471239183391d9d70a95948e1b";
+export const IMAGE_SHA256 = "00fd5138f6143326ce300baa0e43cb91534c526e5c353cf6d5965e3e92800d08";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

@@ -182,10 +182,10 @@ export const configSchema = z.strictObject({
           "Bytes of disk, in the cache folder, for what models have computed of their conversations: a model that is loaded again finds its last ones, and clients can save prompts by name. The oldest are removed first. 0 saves nothing.",
         ),
       speculation: z
-        .enum(["off", "ngram"])
-        .default("off")
+        .enum(["auto", "ngram", "off"])
+        .default("auto")
         .describe(
-          "ngram: guess tokens from what the text repeats and check several in one step, which makes answers faster that repeat much and changes none; unless the request, the load or the model says otherwise.",
+          "Guess tokens and check several in one step, unless the request, the load or the model says otherwise; it changes no answer. auto: with models that have a draft model; ngram: with all, from what the text repeats; off: draft models are not loaded either.",
         ),
       prompt_cache: z
         .int()

@@ -166,8 +166,8 @@ function estimateFor(gguf: GgufSummary, spec: EngineSpec): MemoryEstimate {
   });
 }
 
-/** Bytes of the projector and the adapters. */
-function bytesBesides({ projectorFile, adapters }: EngineSpec): number {
-  const files = [projectorFile, ...adapters.map(({ path }) => path)];
+/** Bytes of the projector, the draft model and the adapters. */
+function bytesBesides({ projectorFile, draft, adapters }: EngineSpec): number {
+  const files = [projectorFile, draft?.path, ...adapters.map(({ path }) => path)];
   return files.reduce((sum, file) => sum + (file === undefined ? 0 : statSync(file).size), 0);
 }

@@ -20,7 +20,7 @@ export const foreignFields = {
   chat_template: refused("a template belongs to the model; create one with TEMPLATE in its Modelfile"),
   documents: refused("put them in a message, or pass them to the template in chat_template_kwargs"),
   structural_tag: refused("use tools, or describe the whole answer with a grammar"),
-  ebnf: refused("send it in grammar, in llama.cpp's GBNF"),
+  ebnf: refused("send it in grammar, as GBNF"),
   guided_whitespace_pattern: refused("describe the answer with a grammar"),
   grammar_lazy: refused("a grammar holds from the first token", false),
   thinking_token_budget: refused("limit thinking and answer together with max_tokens"),

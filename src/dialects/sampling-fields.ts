@@ -17,7 +17,7 @@ const bias = z.union([z.number().min(-100).max(100), z.literal(false)]);
 
 /** Settings that requests write in another way than the engine does. */
 const wireTypes = {
-  topK: z.int().max(1_000_000),
+  topK: z.int().min(-1).max(1_000_000),
   seed: z.int(),
   samplers: z.union([
     list(z.enum(SAMPLER_NAMES), { most: SAMPLER_NAMES.length }),

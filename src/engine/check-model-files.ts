@@ -16,6 +16,7 @@ export function filesOf(spec: EngineSpec): string[] {
     ...spec.modelFiles,
     ...(spec.projectorFile === undefined ? [] : [spec.projectorFile]),
     ...spec.adapters.map(({ path }) => path),
+    ...(spec.draft ? [spec.draft.path] : []),
   ];
 }
 

@@ -30,6 +30,7 @@ export interface MemoryQuestion {
     | "projectorFile"
     | "hearsAudio"
     | "promptCacheBytes"
+    | "draft"
   >;
 }
 
@@ -79,7 +80,9 @@ const THREAD_BYTES = 24 * MIB;
 /** How much memory an engine needs at its peak, estimated from the header of its model. */
 export function estimateMemory(question: MemoryQuestion): MemoryEstimate {
   const { fileBytes, spec } = question;
-  const kvBytes = kvBytesPerToken(question.kvBytesPerToken, spec) * contextTokens(spec);
+  const kvBytes =
+    (kvBytesPerToken(question.kvBytesPerToken, spec) + (spec.draft?.kvBytesPerToken ?? 0)) *
+    contextTokens(spec);
   const heapBytes = Math.ceil(
     fileBytes + kvBytes + stepBytes(question) + HEAP_BASE_BYTES + (spec.promptCacheBytes ?? 0),
   );

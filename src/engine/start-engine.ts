@@ -73,5 +73,6 @@ function withAbsolutePaths(spec: EngineSpec): EngineSpec {
     modelFiles: spec.modelFiles.map((file) => path.resolve(file)),
     ...(spec.projectorFile !== undefined && { projectorFile: path.resolve(spec.projectorFile) }),
     adapters: spec.adapters.map((adapter) => ({ ...adapter, path: path.resolve(adapter.path) })),
+    ...(spec.draft && { draft: { ...spec.draft, path: path.resolve(spec.draft.path) } }),
   };
 }

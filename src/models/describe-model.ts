@@ -38,6 +38,7 @@ export function describeModel(found: ModelRecord, circumstances: ModelCircumstan
     path: record.files[0].path,
     files: record.files.map(({ path }) => path),
     projector: record.projector?.path,
+    ...(record.draft && { draft: record.draft.path }),
     adapters: record.adapters.map(({ file, scale, name }, at) => ({
       path: file.path,
       scale: loaded?.adapterScales?.[at] ?? scale,

@@ -164,6 +164,8 @@ export interface Model {
   readonly path: string;
   readonly files: readonly string[];
   readonly projector: string | undefined;
+  /** The file of its draft model. */
+  readonly draft?: string | undefined;
   readonly adapters: readonly {
     readonly path: string;
     /** For requests that do not choose. */
@@ -213,8 +215,11 @@ export interface Residency {
   readonly keepAliveMs?: number | undefined;
 }
 
-/** How requests of a model guess tokens that are not generated yet; ngram: from what the text repeats. */
-export type Speculation = "off" | "ngram";
+/**
+ * How requests of a model guess tokens that are not generated yet; ngram: from what the text repeats; auto: in all ways if it
+ * has a draft model, otherwise not.
+ */
+export type Speculation = "auto" | "ngram" | "off";
 
 export interface LoadOptions extends Residency {
   readonly alias: string;
@@ -224,6 +229,8 @@ export interface LoadOptions extends Residency {
   /** Tokens of context where neither this load nor the model nor the configuration says how many; absent: automatic. */
   readonly fallbackContext?: number | undefined;
   readonly setDefault?: boolean | undefined;
+  /** The GGUF file of a draft model; absent: the one of its Modelfile. */
+  readonly draft?: string | undefined;
   /** Whether its requests guess tokens; absent: as configured. */
   readonly speculation?: Speculation | undefined;
 }

@@ -26,7 +26,7 @@ export async function recordToLoad(
     resolved.kind === "path"
       ? await registry.registerFile(resolved.path)
       : await registry.require(options.alias);
-  return { record: await withProjector(record, options.mmproj, registry), undo: nothingToUndo };
+  return { record: await withFiles(record, options, registry), undo: nothingToUndo };
 }
 
 async function registerNamed(
@@ -43,20 +43,26 @@ async function registerNamed(
   if (!registry.files.has(alias)) {
     const other = await registry.find(alias);
     if (other && (await isSameFile(other, record))) {
-      return { record: await withProjector(other, options.mmproj, registry), undo: nothingToUndo };
+      return { record: await withFiles(other, options, registry), undo: nothingToUndo };
     }
     if (other)
       throw new ServiceError("model_exists", `"${alias}" is another model already; choose another alias.`);
   }
-  return { record, undo: await registry.files.add(record) };
+  const undo = await registry.files.add(record);
+  return { record: await withFiles(record, { draft: options.draft }, registry), undo };
 }
 
-async function withProjector(
+/** A record with the projector and the draft model that a load names. */
+async function withFiles(
   record: ModelRecord,
-  mmproj: string | undefined,
+  { mmproj, draft }: Pick<LoadOptions, "mmproj" | "draft">,
   registry: ModelRegistry,
 ): Promise<ModelRecord> {
-  return mmproj === undefined ? record : { ...record, projector: await registry.files.projector(mmproj) };
+  return {
+    ...record,
+    ...(mmproj !== undefined && { projector: await registry.files.projector(mmproj) }),
+    ...(draft !== undefined && { draft: registry.files.draft(draft) }),
+  };
 }
 
 async function isSameFile(a: ModelRecord, b: ModelRecord): Promise<boolean> {

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import fs from "node:fs";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { Engine } from "../../src/engine/engine.ts";
 import type { GenerationEvent, GenerationRequest } from "../../src/engine/protocol/generation.ts";
 import {
@@ -10,9 +11,13 @@ import {
   promptRequest,
   SHIPPED_MODEL,
   startEngine,
+  temporaryFolder,
   textOf,
+  writeModel,
 } from "../support/engine-fixture.ts";
+import { byteLevelLlama } from "../support/byte-level-llama.ts";
 import { generated } from "../support/generated.ts";
+import { tinyLlama } from "../support/tiny-models.ts";
 
 /** The model that ships says on and on what it has been saying. */
 const REPETITIVE = "The quick brown fox jumps over the lazy dog and runs away. ".repeat(3);
@@ -29,12 +34,23 @@ const words = (events: readonly GenerationEvent[]) =>
     .filter(({ type }) => type !== "done" && type !== "prompt-progress" && type !== "answer-progress")
     .map((event) => (event.type === "tool-call-start" ? { name: event.name, index: event.index } : event));
 
+test("a draft model with other tokens is refused, which llama.cpp would go on without", async () => {
+  const folder = temporaryFolder();
+  onTestFinished(() => fs.rmSync(folder, { recursive: true }));
+  const model = writeModel(folder, "model", tinyLlama());
+  const draft = { path: writeModel(folder, "draft", byteLevelLlama()), kvBytesPerToken: 0 };
+  await expect(startEngine(engineSpec(model, { draft }))).rejects.toMatchObject({
+    code: "invalid_model_file",
+    message: expect.stringContaining("draft model"),
+  });
+});
+
 describe("guesses", () => {
   let engine: Engine;
   beforeAll(async () => {
-    engine = await startEngine(
-      engineSpec(SHIPPED_MODEL, { sharedContext: true, contextSize: 1024, guessTokens: 16 }),
-    );
+    const draft = { path: SHIPPED_MODEL, kvBytesPerToken: 0 };
+    const spec = { draft, guessTokens: 16, sharedContext: true, contextSize: 2048 };
+    engine = await startEngine(engineSpec(SHIPPED_MODEL, spec));
   });
   afterAll(() => engine.close());
 
@@ -96,5 +112,21 @@ describe("guesses", () => {
     for (const request of requests)
       alone.push(await run({ ...request, sampling: { ...request.sampling, guessTokens: 0 } }));
     expect(together.map(textOf)).toEqual(alone.map(textOf));
+  });
+
+  test("of a draft model change nothing, after a cancel, beside others and after others in the same slots", async () => {
+    const questions = ["Who are you?", "Name a color.", "What can you do for me?", "Say hello to my friend."];
+    const answers = async (sampling: GenerationRequest["sampling"]) =>
+      await Promise.all(questions.map((each) => run(chatRequest(each, { maxTokens: 40, sampling }))));
+    const expected = (await answers({ temperature: 0, guessTokens: 0 })).map(textOf);
+    for await (const { type } of generated(engine, chatRequest("Read on. ".repeat(100)), NEVER))
+      if (type === "prompt-progress") break;
+    for (let round = 0; round < 2; round++) {
+      const given = await answers({ temperature: 0 });
+      expect(given.map(textOf)).toEqual(expected);
+      // The model agrees with itself.
+      const kept = given.map((events) => doneOf(events).usage.guesses?.kept ?? 0);
+      expect(Math.min(...kept)).toBeGreaterThan(0);
+    }
   });
 });

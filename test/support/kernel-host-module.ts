@@ -18,6 +18,8 @@ export const DOT_COUNT = 72;
 export const PROCESS_RESULT = 76;
 /** Where the end of the memory stands that kernels may allocate. */
 export const FREE_MEMORY = 96;
+/** Where the tokens stand that a draft model has read. */
+export const TOKENS_READ = 92;
 /** The kernels' stack grows down from here. */
 export const STACK_TOP = 1024 * 1024;
 
@@ -48,6 +50,12 @@ const STATE_SIZE = THREAD + 19;
 const PUSH_TOKEN = THREAD + 20;
 const COPY_SEQUENCE = THREAD + 21;
 const SINGLE_TASK = THREAD + 22;
+const DRAFT_PROCESS = THREAD + 23;
+const DRAFT = THREAD + 24;
+const BATCH_ADD = THREAD + 25;
+const REMOVE = THREAD + 26;
+const POSITION = THREAD + 27;
+const BATCH_CLEAR = THREAD + 28;
 const BARRIER = 1;
 
 /** Functions that turn rows of blocks into floats, or back. */
@@ -83,6 +91,12 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
   const dotCount = [0x42, ...signedLeb(DOT_COUNT)];
   // i32.load, i32.const 1, i32.add, i32.store
   const count = [...dotCount, ...dotCount, 0x28, 2, 0, 0x41, 1, 0x6a, 0x36, 2, 0];
+  const read = [0x42, ...signedLeb(TOKENS_READ)];
+  const loadRead = [...read, 0x28, 2, 0];
+  const countRead = [...read, ...loadRead, 0x41, 1, 0x6a, 0x36, 2, 0];
+  // What is removed begins at the third argument; the last position is one less than what has been read.
+  const removed = [...read, 0x20, 2, 0x36, 2, 0];
+  const tokensRead = [...loadRead, 0x41, 1, 0x6b];
   const free = [0x42, ...signedLeb(FREE_MEMORY)];
   const loadFree = [...free, 0x29, 3, 0];
   // Takes what is asked for from the end of what is free.
@@ -113,6 +127,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         type(I64, I32),
         type(I64, I32, I32),
         [0x60, 3, I64, I64, I32, 1, I32],
+        [0x60, 5, I64, I32, I32, I32, I32, 1, I32],
+        [0x60, 4, I64, I32, I32, I32, 0],
       ]),
     ),
     section(2, vector([memory])),
@@ -146,6 +162,12 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [18],
         [19],
         [20],
+        [5],
+        [0],
+        [21],
+        [22],
+        [9],
+        [1],
       ]),
     ),
     section(6, vector([stackPointer])),
@@ -163,6 +185,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         concatBytes([text("graph_thread"), [0], uleb(GRAPH_THREAD)]),
         concatBytes([text("speculation"), [0], uleb(SPECULATION)]),
         concatBytes([text("guess"), [0], uleb(GUESS)]),
+        concatBytes([text("draft_process"), [0], uleb(DRAFT_PROCESS)]),
+        concatBytes([text("draft"), [0], uleb(DRAFT)]),
         ...VEC_DOTS.map(({ kernel }, at) => concatBytes([text(kernel), [0], uleb(FIRST_VEC_DOT + at)])),
       ]),
     ),
@@ -192,6 +216,12 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         body(),
         body(),
         body(0x41, 0),
+        body(...mark, 0x41, 1),
+        body(...mark),
+        body(...countRead, 0x41, 0),
+        body(...removed),
+        body(...tokensRead),
+        body(),
       ]),
     ),
   ]);
@@ -222,7 +252,7 @@ export function hostMemory(pages: number, { maximum = pages, shared = false } = 
 /**
  * A module that imports `env.memory` (memory64, `pages` long) and exports each kernel under the name of what it
  * replaces in llama.cpp: `mul_mat`, `plan`, `reserve`, `barrier`, `decode_utf8`, `process`, `prompt_clear`,
- * `graph_thread`, `speculation`, `guess`, `operator` (which that asks) and the dot products under their own. With a machine named, its dot
+ * `graph_thread`, `speculation`, `guess`, `draft_process`, `draft`, `operator` (which that asks) and the dot products under their own. With a machine named, its dot
  * product of bytes stands in for this machine's. Threads that share a memory need a stack each.
  */
 export function linkHost(
@@ -247,6 +277,8 @@ export function linkHost(
       kernel_prompt_clear: PROMPT_CLEAR,
       kernel_speculative_init: SPECULATION,
       kernel_ngram_draft: GUESS,
+      kernel_draft_process: DRAFT_PROCESS,
+      kernel_draft: DRAFT,
       ...Object.fromEntries(VEC_DOTS.map(({ kernel }, at) => [kernel, FIRST_VEC_DOT + at])),
     },
     originals: {
@@ -258,6 +290,8 @@ export function linkHost(
       original_prompt_clear: PROMPT_CLEAR,
       original_graph_thread: GRAPH_THREAD,
       original_speculative_init: SPECULATION,
+      original_draft_process: DRAFT_PROCESS,
+      original_draft: DRAFT,
     },
     imports: {
       ggml_barrier: BARRIER,
@@ -276,6 +310,12 @@ export function linkHost(
       vocabulary_piece: PIECE,
       free_memory: BARRIER,
       allocate_memory: ALLOCATE,
+      batch_clear: BATCH_CLEAR,
+      batch_add: BATCH_ADD,
+      batch_part: SPECULATION,
+      remove_tokens: REMOVE,
+      last_position: POSITION,
+      last_position_iswa: POSITION,
       original_peg_parse: PARSE,
       original_peg_rule: DEQUANTIZE,
       original_left_recursion: LEFT_RECURSION,

@@ -19,10 +19,14 @@ typedef struct {
 
 _Static_assert(sizeof(guess_wish) == 32, "common_speculative_draft_params");
 
+INLINE int64_t text_length(const guess_wish *wish) {
+  return (const int32_t *)wish->text->end - (const int32_t *)wish->text->begin;
+}
+
 // llama.cpp's common_params_speculative.
 typedef struct {
-  int32_t *kinds, *kinds_end;
-  uint8_t unused[AT_COMMON_PARAMS_SPECULATIVE_DRAFT_N_MAX - 16];
+  int32_t *kinds, *kinds_end, *kinds_room;
+  uint8_t unused[AT_COMMON_PARAMS_SPECULATIVE_DRAFT_N_MAX - 24];
   int32_t most; // tokens of a guess, draft.n_max
 } speculative_params;
 
@@ -43,7 +47,7 @@ typedef struct {
 // In hundredths of the step of one token.
 enum {
   COST_OF_GUESS = 10,  // a step with guesses
-  COST_OF_TOKEN = 35,  // and each of those
+  COST_OF_TOKEN = 55,  // and each of those
   FIRST_CREDIT = 150,
   MOST_CREDIT = 600,
   CREDIT_AFTER_REST = 50,
@@ -58,6 +62,8 @@ enum {
   MOST_GUESS = 64,
   STEPS_BEFORE_END = 4,
 };
+
+enum { BY_LOOK_UP, BY_DRAFT, KINDS };
 
 // Tokens that guesses may add to the next step. They have to fit into one batch, and a cache that slots share has to have
 // room for them: where it has not, llama.cpp would split the batch, and cannot split guesses. The engine's script, which ends
@@ -78,11 +84,11 @@ static int64_t room_for_guesses(const server_context *server) {
 }
 
 // Learns from the step that checked the last guess: the model's own token came in any case.
-static void learn(guess_record *known, int64_t length) {
+static void learn(guess_record *known, int64_t length, int64_t cost_of_token) {
   const int64_t kept = length - known->length - 1, guessed = known->guessed;
   known->guessed = 0;
   if (guessed == 0 || kept < 0 || kept > guessed) return;
-  const int64_t credit = known->credit + 100 * kept - COST_OF_GUESS - COST_OF_TOKEN * guessed;
+  const int64_t credit = known->credit + 100 * kept - COST_OF_GUESS - cost_of_token * guessed;
   known->credit = (int32_t)(credit < MOST_CREDIT ? credit : MOST_CREDIT);
   known->most = kept == guessed ? 2 * known->most : (int32_t)kept + 1;
   if (known->most > MOST_GUESS) known->most = MOST_GUESS;
@@ -93,11 +99,11 @@ static void learn(guess_record *known, int64_t length) {
 }
 
 // Tokens that may be guessed for a slot now.
-static int64_t guess_limit(guess_record *known, const guess_wish *wish, const server_slot *slot) {
+static int64_t guess_limit(guess_record *known, const guess_wish *wish, const server_slot *slot, int64_t cost_of_token) {
   const server_task *task = slot->task;
-  const int64_t length = (const int32_t *)wish->text->end - (const int32_t *)wish->text->begin;
+  const int64_t length = text_length(wish);
   if (known->task != task->id) *known = (guess_record){task->id, 0, 0, FIRST_GUESS, 0, 0, FIRST_CREDIT};
-  learn(known, length);
+  learn(known, length, cost_of_token);
   known->length = (int32_t)length;
   if (known->rest > 0) {
     known->rest--;
@@ -129,7 +135,7 @@ static int64_t look_up(const guess_wish *wish, int64_t length) {
 }
 
 static int64_t guess_by_look_up(const guess_wish *wish, int64_t limit) {
-  const int64_t length = (const int32_t *)wish->text->end - (const int32_t *)wish->text->begin;
+  const int64_t length = text_length(wish);
   const int64_t from = look_up(wish, length);
   if (from == 0) return 0;
   cpp_vector *guess = wish->guess;
@@ -144,11 +150,26 @@ static int64_t guess_by_look_up(const guess_wish *wish, int64_t limit) {
   return limit;
 }
 
-// common_speculative_init: llama.cpp's server makes guesses when it is told a kind of them. It is, unless the load allows none.
+// common_speculative_init: llama.cpp's server makes guesses when it is told their kinds. It is, unless the load allows none;
+// one token more than a guess may have stands for a draft model.
 void *kernel_speculative_init(speculative_params *params, uint32_t slots) {
-  enum { NGRAM_SIMPLE = 6 };
-  if (params->most > 0 && params->kinds != params->kinds_end) *params->kinds = NGRAM_SIMPLE;
+  enum { DRAFT_SIMPLE = 1, NGRAM_SIMPLE = 6 };
+  if (params->most > 0) {
+    params->kinds = allocate_memory(2 * sizeof(int32_t));
+    params->kinds[0] = NGRAM_SIMPLE;
+    params->kinds[1] = DRAFT_SIMPLE;
+    params->kinds_end = params->kinds_room = params->kinds + (params->most > MOST_GUESS ? 2 : 1);
+  }
   return original_speculative_init(params, slots);
+}
+
+// What is known of a kind of guesses for a slot's request.
+INLINE guess_record *record_of(int64_t slots, int64_t slot, int kind) {
+  if (!RECORDS) {
+    RECORDS = allocate_memory((uint64_t)slots * KINDS * sizeof(guess_record));
+    for (int64_t i = 0; i < slots * KINDS; i++) RECORDS[i].task = -1;
+  }
+  return &RECORDS[slot * KINDS + kind];
 }
 
 // common_speculative_impl_ngram_simple::draft, which guesses for all slots.
@@ -160,16 +181,12 @@ void kernel_ngram_draft(void *self, const cpp_vector *wishes) {
   if (server->removal != CAN_TAKE_BACK) return;
   guess_wish *const first = wishes->begin;
   const int64_t slots = (guess_wish *)wishes->end - first;
-  if (!RECORDS) {
-    RECORDS = allocate_memory((uint64_t)slots * sizeof(guess_record));
-    for (int64_t i = 0; i < slots; i++) RECORDS[i].task = -1;
-  }
   int64_t room = room_for_guesses(server);
   for (int64_t i = 0; i < slots; i++) {
     const guess_wish *wish = &first[i];
     if (!wish->is_wanted) continue;
-    guess_record *known = &RECORDS[i];
-    int64_t limit = guess_limit(known, wish, slot_at(server, i));
+    guess_record *known = record_of(slots, i, BY_LOOK_UP);
+    int64_t limit = guess_limit(known, wish, slot_at(server, i), COST_OF_TOKEN);
     if (limit > room) limit = room;
     if (limit <= 0) continue;
     const int64_t guessed = guess_by_look_up(wish, limit);

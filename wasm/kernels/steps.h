@@ -53,7 +53,12 @@ INLINE void leave_step(threadpool *pool, int32_t number) {
 // of room and try half of the batch.
 int32_t kernel_process(llama_context *context, int32_t type, const llama_batch *batch) {
   enum { LEFT = 2, FAILED = -3 };
-  const int32_t result = original_process(context, type, batch);
+  int32_t result = original_process(context, type, batch);
+  // The step of a draft model, which is not part of what may be left: the model's own step is over.
+  while (result == LEFT && SERVER && context != SERVER->context) {
+    __atomic_store_n(LEAVE_STEP, 0, __ATOMIC_RELAXED);
+    result = original_process(context, type, batch);
+  }
   if (result != LEFT) return result;
   const uint64_t memory_class = context->memory ? *context->memory : 0;
   if (is_kv_cache(memory_class)) *LEFT_TOKENS = (int32_t)((batch->tokens_end - batch->tokens) / BYTES_OF_TOKEN);

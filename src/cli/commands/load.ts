@@ -17,6 +17,7 @@ interface LoadCommandOptions extends ClientOptions, LoadSettings {
   contextSize?: number;
   mmproj?: string;
   default?: boolean;
+  draft?: string;
   speculation?: string;
 }
 
@@ -36,11 +37,13 @@ export function loadCommand(io: CliIo): Command {
       parseInteger(1),
     )
     .option("--mmproj <file>", "vision projector")
+    .option("--draft <file>", "draft model, which guesses tokens")
     .addOption(
-      new Option(
-        "--speculation <kind>",
-        "guess tokens from what the text repeats, and check several at once",
-      ).choices(["off", "ngram"]),
+      new Option("--speculation <kind>", "guess tokens and check several at once").choices([
+        "auto",
+        "ngram",
+        "off",
+      ]),
     )
     .option("--default", "make it the default model");
   for (const option of loadSettingOptions()) command.addOption(option);
@@ -57,6 +60,7 @@ export function loadCommand(io: CliIo): Command {
       ...nameLoadSettings(options),
       mmproj: options.mmproj && path.resolve(options.mmproj),
       set_default: options.default,
+      draft: options.draft && path.resolve(options.draft),
       speculation: options.speculation,
     });
     if (options.json) return writeJson(io.stdout, answer);

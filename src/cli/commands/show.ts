@@ -77,6 +77,7 @@ export function showCommand(io: CliIo): Command {
         ["Made from", model.from],
         ["File", model.files.join("\n")],
         ["Projector", model.projector],
+        ["Draft model", model.draft],
         [
           "Adapters",
           model.adapters

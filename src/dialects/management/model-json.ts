@@ -98,6 +98,7 @@ export function modelDetail(model: Model, modelfile: string): z.infer<typeof mod
     ...(gguf.name !== undefined && { name: gguf.name }),
     files: [...model.files],
     ...(model.projector !== undefined && { projector: model.projector }),
+    ...(model.draft !== undefined && { draft: model.draft }),
     adapters: model.adapters.map(({ path, scale, name }, id) => ({ id, name, path, scale })),
     ...(model.settings.system !== undefined && { system: model.settings.system }),
     ...(template !== undefined && { template }),

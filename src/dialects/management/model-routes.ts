@@ -112,6 +112,7 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
             load: readLoadSettings(body),
             mmproj: body.mmproj ?? undefined,
             setDefault: body.set_default ?? undefined,
+            draft: body.draft ?? undefined,
             speculation: body.speculation ?? undefined,
           },
           context.req.raw.signal,

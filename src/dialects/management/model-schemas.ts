@@ -83,6 +83,7 @@ export const modelDetailSchema = z
     name: z.string().optional().describe("Name in the GGUF header."),
     files: z.array(z.string()).describe("All shards in order."),
     projector: z.string().optional().describe("Vision projector."),
+    draft: z.string().optional().describe("Draft model."),
     adapters: z
       .array(
         z.object({
@@ -167,11 +168,17 @@ export const loadRequestSchema = z.object({
   ...nullableLoadSettings,
   mmproj: z.string().min(1).max(MAX_PATH_LENGTH).nullish().describe("Path of a vision projector."),
   set_default: z.boolean().nullish().describe("Make it the default model."),
+  draft: z
+    .string()
+    .min(1)
+    .max(MAX_PATH_LENGTH)
+    .nullish()
+    .describe("Path of a draft model, which guesses tokens. Default: the Modelfile's."),
   speculation: z
-    .enum(["off", "ngram"])
+    .enum(["auto", "ngram", "off"])
     .nullish()
     .describe(
-      "Whether its requests guess tokens from what the text repeats (ngram), unless they say themselves. Default: models.speculation.",
+      "Whether its requests guess tokens, unless they say themselves: auto, with a draft model; ngram, from what the text repeats; off. Default: models.speculation.",
     ),
 });
 

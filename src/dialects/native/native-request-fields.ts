@@ -13,6 +13,7 @@ import { checkFormatWithTools, constraintFields, toConstraint } from "../constra
 import { engineFields, probabilitiesField } from "../engine-fields.ts";
 import { foreignFields } from "../foreign-fields.ts";
 import { thinkingFields } from "../thinking-fields.ts";
+import { SAMPLING_FIELDS } from "../../engine/protocol/sampling-fields.ts";
 import { samplingFields } from "../sampling-fields.ts";
 
 /** Used when neither the request nor the Modelfile sets a limit. */
@@ -49,6 +50,8 @@ export const generationFields = {
     ),
   n_predict: z.int().min(1).nullish().describe("llama.cpp's name of max_tokens."),
   ...samplingFields,
+  // A seed that cannot be one is a mistake; clients of the other APIs send any number.
+  seed: z.int().min(-1).nullish().describe(SAMPLING_FIELDS.seed.description),
   ...engineFields,
   stop: list(z.string().min(1), { most: MAX_STOPS })
     .nullish()

@@ -15,7 +15,13 @@ import { AnswerReader } from "./answer-reader.ts";
 import { buildCompletionCall, toRequestJson } from "./build-request.ts";
 import { readEmbedding, readRerank } from "./embedding-result.ts";
 import { fromCallError, fromLoadFailure, fromRefusal, fromServerError } from "./engine-failure.ts";
-import { adapterName, buildLoadParameters, type EngineSettings, fullStep } from "./load-parameters.ts";
+import {
+  adapterName,
+  buildLoadParameters,
+  DRAFT_NAME,
+  type EngineSettings,
+  fullStep,
+} from "./load-parameters.ts";
 import { endsWithMedia, MediaEnding, noTextAfterMedia } from "./media-ending.ts";
 import type { EngineFiles, EnginePlatform } from "./platform.ts";
 import { promptReusePatch } from "./prompt-reuse.ts";
@@ -99,9 +105,12 @@ export class EngineCore {
         {
           blobs: files.projector ? [...files.model, files.projector] : files.model,
           patches: [promptReusePatch(settings), ...(settings.hearsAudio ? AUDIO_PATCHES : [])],
-          extra: new Map(files.adapters.map(({ blob }, index) => [adapterName(index), blob])),
+          extra: new Map([
+            ...files.adapters.map(({ blob }, index) => [adapterName(index), blob] as const),
+            ...(files.draft ? [[DRAFT_NAME, files.draft] as const] : []),
+          ]),
         },
-        buildLoadParameters(settings, scales),
+        buildLoadParameters(settings, scales, files.draft !== undefined),
       );
       try {
         const info = readInfo(session, settings, files.projector !== undefined);

@@ -5,18 +5,26 @@ import { MOST_GUESSED } from "../protocol/sampling-fields.ts";
 import type { LoadParameters } from "./wllama-api.ts";
 
 /** The part of a specification without file names; files reach the engine as blobs. */
-export type EngineSettings = Omit<EngineSpec, "modelFiles" | "projectorFile" | "adapters">;
+export type EngineSettings = Omit<EngineSpec, "modelFiles" | "projectorFile" | "adapters" | "draft">;
 
 /** Name of an adapter in the engine's virtual file system. */
 export const adapterName = (index: number): string => `adapter-${index}.gguf`;
 
+/** The same of a draft model. */
+export const DRAFT_NAME = "draft.gguf";
+
+/** A draft model guesses on while it is so sure of each token. */
+const DRAFT_CERTAINTY = 0.6;
+
 /**
  * The settings as load parameters of wllama.
  * @param adapterScales one for each adapter, in order
+ * @param hasDraft a draft model is among the files
  */
 export function buildLoadParameters(
   settings: EngineSettings,
   adapterScales: readonly number[],
+  hasDraft = false,
 ): LoadParameters {
   const batchSize = fullStep(settings);
   const isCpu = settings.gpuLayers === 0 || settings.gpu === undefined;
@@ -35,7 +43,13 @@ export function buildLoadParameters(
     reasoning_format: "deepseek",
     prefill_assistant: false,
     ctx_shift: settings.contextShift,
-    spec_draft_n_max: settings.purpose === "generate" ? MOST_GUESSED : 0,
+    // One more than a guess may have tells the kernels of a draft model.
+    spec_draft_n_max: settings.purpose === "generate" ? MOST_GUESSED + Number(hasDraft) : 0,
+    ...(hasDraft && {
+      spec_draft_model: `models/${DRAFT_NAME}`,
+      spec_draft_ngl: isCpu ? 0 : ALL_LAYERS,
+      spec_draft_p_min: DRAFT_CERTAINTY,
+    }),
     cache_idle_slots: false, // needs llama.cpp's prompt cache, which is turned off
     ...withoutUndefined({
       n_keep: settings.numKeep,

@@ -14,6 +14,7 @@ export interface EngineFiles {
   readonly model: readonly BlobLike[];
   readonly projector?: BlobLike | undefined;
   readonly adapters: readonly { readonly blob: BlobLike; readonly scale: number }[];
+  readonly draft?: BlobLike | undefined;
 }
 
 /** A worker for wllama: a thin layer over a web worker, or over a worker thread of Node. */

@@ -29,6 +29,10 @@ export interface LoadParameters {
   readonly n_cache_reuse?: number;
   /** Most tokens of a guess; 0: the engine makes none, whatever a request says. */
   readonly spec_draft_n_max: number;
+  readonly spec_draft_model?: string;
+  readonly spec_draft_ngl?: number;
+  /** Least probability of a token that a draft model guesses. */
+  readonly spec_draft_p_min?: number;
   readonly cache_type_k?: string;
   readonly cache_type_v?: string;
   readonly rope_scaling_type?: string;

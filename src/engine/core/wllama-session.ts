@@ -1,5 +1,6 @@
 import { z } from "zod";
-import type { ServiceError } from "../../errors/service-error.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import { DRAFT_NAME } from "./load-parameters.ts";
 import { LoadEnding, startLimitMs, tookTooLong } from "./action-limits.ts";
 import { FailureLog, OffloadLog } from "./llama-log.ts";
 import type { BlobLike, EnginePlatform, LogLevel } from "./platform.ts";
@@ -48,6 +49,15 @@ export class StockEngineError extends EngineCallError {
 /** llama.cpp could not load the model. */
 export class ModelLoadError extends Error {
   override readonly name = "ModelLoadError";
+}
+
+const DRAFT_REFUSED = /failed to initialize speculative decoding context/;
+
+function unusableDraft(): ServiceError {
+  return new ServiceError(
+    "invalid_model_file",
+    "The draft model has other tokens than the model; choose a small model of the same family.",
+  );
 }
 
 interface SessionFiles {
@@ -107,6 +117,8 @@ export class WllamaSession {
       await session.#answered(() => session.#wllama.loadModel(files.blobs, parameters));
       // loadModel() also resolves for a model that was rejected.
       if (!session.info.success) throw new ModelLoadError(log.reason ?? "llama.cpp does not say why");
+      // Nor does llama.cpp reject a model whose draft model it cannot use.
+      if (files.extra.has(DRAFT_NAME) && DRAFT_REFUSED.test(log.reason ?? "")) throw unusableDraft();
     } catch (error) {
       // If a failed worker is still using the GPU, ending it makes Dawn abort the whole process before the error is
       // reported. The caller ends the process instead.

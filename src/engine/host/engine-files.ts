@@ -24,6 +24,7 @@ export function openEngineFiles(spec: EngineSpec, onProgress: (progress: number)
   return {
     model: spec.modelFiles.map(open),
     projector: spec.projectorFile === undefined ? undefined : open(spec.projectorFile),
+    draft: spec.draft && open(spec.draft.path),
     adapters: spec.adapters.map(({ path, scale }) => ({ blob: open(path), scale })),
   };
 }

@@ -18,6 +18,14 @@ export const engineSpecSchema = z.object({
   /** The projector has an audio encoder. */
   hearsAudio: z.boolean().optional(),
   adapters: z.array(loraAdapterSchema),
+  /** A small model with the same tokens, which guesses what this one will say. */
+  draft: z
+    .object({
+      path: z.string(),
+      /** Bytes of its KV cache per token, at f16. */
+      kvBytesPerToken: z.number().min(0),
+    })
+    .optional(),
   /** generate: completions and mean-pooled embeddings; embed: an embedding model; rerank: a reranker. */
   purpose: z.enum(["generate", "embed", "rerank"]),
   /** Tokens of context for one request. */

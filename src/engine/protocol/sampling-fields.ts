@@ -75,7 +75,7 @@ export const SAMPLING_FIELDS = {
     name: "top_k",
     type: z.int().min(0).max(MANY_TOKENS),
     default: 40,
-    description: "Top-k sampling; 0 or less disables it.",
+    description: "Top-k sampling; 0 and -1 disable it.",
     isParameter: true,
   },
   minP: {

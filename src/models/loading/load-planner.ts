@@ -70,12 +70,11 @@ interface Surroundings {
   readonly free: number;
 }
 
-/** Most tokens of a guess from what the text repeats: longer ones gain little, and cost much where they are wrong. */
-const NGRAM_TOKENS = 16;
+/** Most tokens of a guess: longer ones gain little, and cost much where they are wrong. */
+const GUESS_TOKENS = 16;
 
-function guessTokens(speculation: Speculation): number {
-  return speculation === "ngram" ? NGRAM_TOKENS : 0;
-}
+/** llama.cpp takes two models for ones with the same tokens when they differ by no more, which are unused ones at the end. */
+const MOST_FURTHER_TOKENS = 128;
 
 /** Decides on the exact engine to start for a model on disk. */
 export class LoadPlanner {
@@ -151,7 +150,7 @@ export class LoadPlanner {
         ...(record.projector?.media.audio && { hearsAudio: true }),
         adapters: await Promise.all(adapters),
         ...(settings.template === undefined ? {} : { chatTemplate: settings.template }),
-        guessTokens: guessTokens(overrides.speculation ?? this.#options.config.models.speculation),
+        ...(await this.#guesses(record, overrides.speculation)),
       },
       place: async (each) => await this.#options.placeLayers(gguf, each, layers, takenOnGpu),
     });
@@ -195,6 +194,25 @@ export class LoadPlanner {
       { model: alias, contextSize, trainedContextSize: gguf.contextLength },
       "The context is larger than the model was trained for; far into it, its answers may make no sense",
     );
+  }
+
+  /** How an engine guesses tokens, with the model's draft model if it may. */
+  async #guesses(
+    { gguf, draft, alias }: ModelRecord,
+    speculation: Speculation = this.#options.config.models.speculation,
+  ): Promise<Pick<EngineSpec, "draft" | "guessTokens">> {
+    if (speculation === "off" || gguf.purpose !== "generate") return {};
+    if (!draft) return speculation === "ngram" ? { guessTokens: GUESS_TOKENS } : {};
+    const path = await realModelPath(draft);
+    const { auxiliary, purpose, vocabSize, kvBytesPerToken } = await this.#options.inspect([path]);
+    if (auxiliary || purpose !== "generate")
+      throw new ServiceError("invalid_model_file", `${draft.path} is not a model that generates text.`);
+    if (Math.abs(vocabSize - gguf.vocabSize) > MOST_FURTHER_TOKENS)
+      throw new ServiceError(
+        "invalid_model_file",
+        `${draft.path} has ${vocabSize} tokens and ${alias} has ${gguf.vocabSize}; a draft model needs the same tokens, so choose a small model of the same family.`,
+      );
+    return { draft: { path, kvBytesPerToken }, guessTokens: GUESS_TOKENS };
   }
 
   async #auxiliary(file: ModelFile, kind: NonNullable<GgufSummary["auxiliary"]>): Promise<string> {

@@ -17,6 +17,7 @@ const DIRECTIVES = {
   GPU_LAYERS: "text",
   FLASH_ATTENTION: "text",
   VISION_PROJECTOR: "path",
+  DRAFT: "path",
   DIGEST: "text",
   THINKING: "key",
   TOOLFORMAT: "key",

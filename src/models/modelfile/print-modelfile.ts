@@ -6,7 +6,7 @@ import type { UnusedDirective } from "./unused-directives.ts";
 
 /** Prints a Modelfile that parses back to the same definition, with absolute paths. */
 export function printModelfile(definition: ModelDefinition): string {
-  const { from, settings, adapters, projector, digest, license, author, unused } = definition;
+  const { from, settings, adapters, projector, draft, digest, license, author, unused } = definition;
   const lines = [
     `FROM ${from}`,
     ...line("DIGEST", digest && `sha256:${digest}`),
@@ -15,6 +15,7 @@ export function printModelfile(definition: ModelDefinition): string {
         `ADAPTER ${path}${scale === 1 ? "" : ` ${scale}`}${name === undefined ? "" : ` AS ${name}`}`,
     ),
     ...line("VISION_PROJECTOR", projector),
+    ...line("DRAFT", draft),
     ...line("GPU_LAYERS", settings.gpuLayers),
     ...line("FLASH_ATTENTION", settings.load.flashAttention),
     ...listParameters(settings).map(

@@ -30,6 +30,8 @@ export interface ModelDefinition {
     readonly name?: string;
   }[];
   readonly projector: string | undefined;
+  /** The GGUF file of a draft model. */
+  readonly draft?: string | undefined;
   /** SHA-256 of the base's GGUF file, 64 lowercase hexadecimal digits. */
   readonly digest: string | undefined;
   readonly license: string | undefined;
@@ -59,6 +61,7 @@ export function readModelfile(text: string, baseFolder: string | undefined): Mod
   const from = one("FROM");
   if (!from) throw modelfileError(1, "it needs FROM, which names the base model.");
   const projector = one("VISION_PROJECTOR");
+  const draft = one("DRAFT");
   const digest = one("DIGEST");
   const adapters = all("ADAPTER").map((adapter) => readAdapter(adapter, baseFolder));
   if (adapters.length > MOST_ADAPTERS) {
@@ -71,6 +74,7 @@ export function readModelfile(text: string, baseFolder: string | undefined): Mod
     settings: readSettings(instructions),
     adapters,
     projector: projector && readPath(projector, pathOf(projector, projector.text), baseFolder),
+    draft: draft && readPath(draft, pathOf(draft, draft.text), baseFolder),
     digest: digest && readDigest(digest),
     license: licenseText(instructions),
     author: one("AUTHOR")?.text,

@@ -1,6 +1,7 @@
 import path from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { ErrorCode } from "../../errors/error-codes.ts";
+import type { ModelFile } from "./model-file.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { RegistryOptions } from "../models-options.ts";
 import type { SavedState } from "./state-file.ts";
@@ -115,6 +116,11 @@ export class FileModels {
   async projector(file: string): Promise<Projector> {
     const within = this.#options.config.models.allowed_dirs;
     return await readProjector({ path: path.resolve(file), within }, this.#options.inspect);
+  }
+
+  /** A draft model named by the user. */
+  draft(file: string): ModelFile {
+    return { path: path.resolve(file), within: this.#options.config.models.allowed_dirs };
   }
 
   /** Replaces an entry by another, if it is unchanged and no created model has the name; otherwise does nothing. */

@@ -36,6 +36,8 @@ export interface ModelRecord {
   readonly files: readonly [ModelFile, ...ModelFile[]];
   readonly projector: Projector | undefined;
   readonly adapters: readonly { readonly file: ModelFile; readonly scale: number; readonly name: string }[];
+  /** A small model that guesses what this one will say. */
+  readonly draft?: ModelFile | undefined;
   readonly gguf: GgufSummary;
   readonly settings: ModelSettings;
   /** SHA-256 that the GGUF file must have, in hexadecimal. */
@@ -129,6 +131,7 @@ export async function derivedRecord(
       ...base.adapters,
       ...definition.adapters.map(({ path, scale, name }) => ({ file: own(path), scale, name })),
     ]),
+    draft: definition.draft === undefined ? base.draft : own(definition.draft),
     settings: mergeSettings(base.settings, definition.settings),
     digest: definition.digest ?? base.digest,
   };

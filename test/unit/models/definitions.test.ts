@@ -2,7 +2,8 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { tinyLora, tinyProjector } from "../../support/tiny-models.ts";
+import { tinyLlama, tinyLora, tinyProjector } from "../../support/tiny-models.ts";
+import { SHIPPED_MODEL } from "../../support/engine-fixture.ts";
 import { ALIAS, startModels } from "./service-fixture.ts";
 
 const MINI = "daybreak-mini";
@@ -49,6 +50,30 @@ describe("a model made from a Modelfile", () => {
       adapters: [{ path: adapter, scale: 0.5 }],
       projectorFile: path.join(userDir, "mmproj.gguf"),
     });
+  });
+
+  it("brings its draft model, unless guesses are off, and guesses with what repeats where that is asked for", async () => {
+    const { models, engines, userDir, userFile } = await startModels();
+    const draft = userFile("small.gguf", tinyLlama());
+    await models.create("made", `FROM ${MINI}\nDRAFT small.gguf`, { baseFolder: userDir });
+    await models.load({ alias: "made" });
+    expect(engines.last.spec).toMatchObject({ draft: { path: draft }, guessTokens: 16 });
+    await models.unload("made");
+    await models.load({ alias: "made", speculation: "off" });
+    expect(engines.last.spec.draft).toBeUndefined();
+    expect(engines.last.spec.guessTokens).toBeUndefined();
+    await models.load({ alias: MINI });
+    expect(engines.last.spec.guessTokens).toBeUndefined();
+    await models.unload(MINI);
+    await models.load({ alias: MINI, speculation: "ngram" });
+    expect(engines.last.spec).toMatchObject({ guessTokens: 16 });
+  });
+
+  it("cannot have a draft model with other tokens, or a projector for one", async () => {
+    const { models, userFile } = await startModels();
+    const eyes = userFile("eyes.gguf", tinyProjector());
+    for (const draft of [SHIPPED_MODEL, eyes])
+      await expect(models.load({ alias: MINI, draft })).rejects.toMatchObject({ code: "invalid_model_file" });
   });
 
   it("may be made from another made one, whose settings shine through", async () => {

@@ -1,6 +1,13 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { MEMORY_CELLS } from "../../../wasm/memory-cells.ts";
-import { FREE_MEMORY, hostMemory, linkHost, STACK_TOP } from "../../support/kernel-host-module.ts";
+import {
+  FALLBACK_MARK,
+  FREE_MEMORY,
+  hostMemory,
+  linkHost,
+  STACK_TOP,
+  TOKENS_READ,
+} from "../../support/kernel-host-module.ts";
 
 const PAGES = 64;
 const MEMORY_END = PAGES * 65_536;
@@ -9,6 +16,7 @@ const place = (number: number): number => STACK_TOP + 65_536 * number;
 const [SERVER, CONTEXT, SLOTS, TASK] = [place(0), place(1), place(2), place(3)] as const;
 const [WISHES, WISH, TEXT, GUESS, TOKENS] = [place(4), place(5), place(6), place(7), place(8)] as const;
 const PARAMS = place(9);
+const [DRAFT, DRAFT_CONTEXT, BATCH] = [place(10), place(11), place(12)] as const;
 const BYTES_OF_SLOT = 3296;
 const BYTES_OF_WISH = 32;
 const AT = {
@@ -24,7 +32,10 @@ const GENERATING = 5;
 const READING = 3;
 const CAN_TAKE_BACK = 1;
 
-type Kernels = Record<"guess" | "speculation", (a: bigint, b: bigint | number) => bigint>;
+type Kernels = Record<
+  "guess" | "speculation" | "draft" | "draft_process",
+  (a: bigint, b: bigint | number) => bigint
+>;
 
 let view: DataView;
 let call: Kernels;
@@ -171,11 +182,17 @@ describe("guesses", () => {
     expect(rightLengths(4)).toEqual([4, 8, 16, 32]);
   });
 
-  test("become shorter and then rest when they are wrong, ever longer", () => {
+  test("become shorter when only their beginning is right", () => {
+    expect(guessed(again(5))).toHaveLength(4);
+    // Two of them were, and a token came that was not guessed.
+    expect(guessed([...count(1, 100), 0, 0, 0, 0, ...count(1, 4)])).toHaveLength(3);
+  });
+
+  test("rest when they are wrong, ever longer", () => {
     const made = wrongLengths(400);
-    expect(made.slice(0, 2)).toEqual([4, 1]);
+    expect(made.slice(0, 2)).toEqual([4, 0]);
     // What 400 steps have lost: less than a twentieth of them.
-    const lost = made.reduce((sum, length) => sum + (length > 0 ? 0.1 + 0.35 * length : 0), 0);
+    const lost = made.reduce((sum, length) => sum + (length > 0 ? 0.1 + 0.55 * length : 0), 0);
     expect(lost).toBeLessThan(400 / 20);
     expect(made.slice(-100).filter((length) => length > 0).length).toBeLessThan(3);
   });
@@ -192,19 +209,95 @@ describe("guesses", () => {
   });
 });
 
-/** The kind of guesses that llama.cpp is told to make when a load allows so many tokens. */
-const kindFor = (most: number): number => {
+/** The kinds of guesses that llama.cpp is told to make when a load allows so many tokens. */
+function kindsFor(most: number): number[] {
   setPointer(PARAMS, TOKENS);
   setPointer(PARAMS + 8, TOKENS + 4);
   setInt(TOKENS, 0);
   setInt(PARAMS + 56, most);
   call.speculation(BigInt(PARAMS), 4);
-  return view.getInt32(TOKENS, true);
-};
+  const [from, to] = [0, 8].map((at) => Number(view.getBigUint64(PARAMS + at, true)));
+  return Array.from({ length: (to! - from!) / 4 }, (_, at) => view.getInt32(from! + 4 * at, true));
+}
 
 describe("the server's own guessing", () => {
-  test("is made to look up what repeats, unless the load allows no guess", () => {
-    expect(kindFor(64)).toBe(6);
-    expect(kindFor(0)).toBe(0);
+  test("is made to look up what repeats, and to ask a draft model, unless the load allows no guess", () => {
+    expect(kindsFor(64)).toEqual([6]);
+    expect(kindsFor(65)).toEqual([6, 1]);
+    expect(kindsFor(0)).toEqual([0]);
+  });
+});
+
+/** Whether llama.cpp's own function was called. */
+const mark = (): number => view.getInt32(FALLBACK_MARK, true);
+
+const KV_CACHE = 526384n;
+const MAMBA = 1n;
+const BYTES_OF_TOKEN = 80;
+
+/** A draft model that has read so many tokens. */
+function draftWith(read: number, memoryClass = KV_CACHE): void {
+  setPointer(DRAFT + 288, DRAFT_CONTEXT);
+  setInt(DRAFT_CONTEXT + 16, 64);
+  setPointer(DRAFT_CONTEXT + 256, DRAFT_CONTEXT + 1024);
+  view.setBigUint64(DRAFT_CONTEXT + 1024, memoryClass, true);
+  setInt(TOKENS_READ, read);
+  setInt(FALLBACK_MARK, 0);
+}
+
+/** Asks it for a guess behind a text in which nothing repeats; returns how many tokens it may guess. */
+function asked(length: number, situation: Situation = {}): number {
+  expect(guessed(count(1, length), situation)).toEqual([]);
+  call.draft(BigInt(DRAFT), BigInt(WISHES));
+  return mark() === 1 ? view.getInt32(WISH + 4, true) : 0;
+}
+
+describe("a draft model", () => {
+  test("reads what it lacks before it guesses, and forgets what was wrong", () => {
+    draftWith(20);
+    expect(asked(100)).toBe(4);
+    expect(view.getInt32(TOKENS_READ, true)).toBe(99);
+    draftWith(105);
+    expect(asked(100, { task: 2 })).toBe(4);
+    expect(view.getInt32(TOKENS_READ, true)).toBe(99);
+  });
+
+  test("is not asked when it lacks so much that others would wait, or cannot forget", () => {
+    draftWith(0);
+    expect(asked(600)).toBe(0);
+    draftWith(99, MAMBA);
+    expect(asked(100, { task: 2 })).toBe(0);
+  });
+
+  test("is not asked for more than the request allows", () => {
+    draftWith(99);
+    expect(asked(100, { most: 2 })).toBe(2);
+    draftWith(99);
+    expect(asked(100, { task: 2, most: 0 })).toBe(0);
+  });
+
+  test.each([
+    ["reads a prompt along with the model", { state: READING, first: 10, read: 10, reads: 1 }],
+    [
+      "does not read what the model generates, unless it is asked",
+      { state: GENERATING, first: 10, read: 10, reads: 0 },
+    ],
+    [
+      "does not read on where it has not read what comes before",
+      { state: READING, first: 10, read: 4, reads: 0 },
+    ],
+  ])("%s", (_what, { state, first, read, reads }) => {
+    guessed(count(1, 20));
+    setInt(SLOTS + AT.slotState, state);
+    draftWith(read);
+    setPointer(BATCH, TOKENS);
+    setPointer(BATCH + 8, TOKENS + 3 * BYTES_OF_TOKEN);
+    for (let at = 0; at < 3; at++) {
+      setInt(TOKENS + at * BYTES_OF_TOKEN, 7);
+      setInt(TOKENS + at * BYTES_OF_TOKEN + 4, first + at);
+      setInt(TOKENS + at * BYTES_OF_TOKEN + 20, 0);
+    }
+    expect(call.draft_process(BigInt(DRAFT), BigInt(BATCH))).toBe(1);
+    expect(mark()).toBe(reads);
   });
 });

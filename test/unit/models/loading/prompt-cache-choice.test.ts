@@ -33,6 +33,7 @@ test.each([
   ["nothing for a context that shifts", { spec: { ...SPEC, contextShift: true } }, undefined],
   ["nothing where parts of prompts are moved", { spec: { ...SPEC, cacheReuse: 64 } }, undefined],
   ["nothing with layers on a GPU", { spec: { ...SPEC, gpuLayers: 3 } }, undefined],
+  ["nothing with a draft model", { spec: { ...SPEC, draft: {} } }, undefined],
 ] as const)("prompts get %s", (_, change, bytes) => {
   expect(choosePromptCache({ ...QUESTION, ...change })).toBe(bytes);
 });

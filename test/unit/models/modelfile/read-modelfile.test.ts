@@ -28,6 +28,8 @@ ADAPTER ./style.gguf
 ADAPTER "/other folder/tone.gguf" 0.5 AS polite
 ADAPTER ./Plain.GGUF as p.2
 VISION_PROJECTOR ../eyes.gguf
+DRAFT small.gguf
+PARAMETER draft_max 8
 GPU_LAYERS -1
 FLASH_ATTENTION Auto
 PARAMETER temperature 0.2
@@ -85,6 +87,7 @@ LICENSE """Apache
         { path: path.join(FOLDER, "Plain.GGUF"), scale: 1, name: "p.2" },
       ],
       projector: path.resolve("/models/eyes.gguf"),
+      draft: path.join(FOLDER, "small.gguf"),
       license: "MIT\n\nApache\n2.0",
       author: "Ada Lovelace",
       unused: [
@@ -104,6 +107,7 @@ LICENSE """Apache
           repeatLastN: -1,
           minP: 0.05,
           seed: 7,
+          guessTokens: 8,
         },
         maxTokens: 256,
         repetitionGuard: true,
