@@ -34,7 +34,7 @@ Every route takes \`model\`, in its body or, with GET, in its query; without it 
 - **\`/infill\`** keeps what fits into the context beside the answer: of \`input_prefix\` the end, of \`input_suffix\` the beginning, of \`input_extra\` the last files. llama.cpp's server keeps what fits into a batch.
 - **Token ids** are in \`tokens\` with \`return_tokens\` alone, also in a stream, because reporting them costs time. In a stream \`id_slot\` is -1 until the end.
 - **\`completion_probabilities\`** are those before sampling; \`post_sampling_probs\` is refused.
-- **A prompt that does not fit** into the context is 400; an answer ends when the context is full (\`truncated\`), and no token is dropped for it.
+- **A prompt that does not fit** into the context is 400. An answer ends when the context is full (\`truncated\`), unless the model shifts its context.
 - **\`multimodal_data\`** and \`embd_normalize: -1\` are refused: images go into messages of \`/v1/chat/completions\`.
 - **\`/apply-template\`** lets the model read the prompt, which is then in its cache for the request that follows. It takes no images.
 - **\`GET /slots\`** tells which slots are busy and how many tokens each has in its cache (\`n_prompt_tokens\`), but not the settings of the requests. There are none while the model is not loaded.

@@ -170,7 +170,13 @@ describe("a completion", () => {
       "invalid_request_error",
       /post_sampling_probs/,
     ],
-    ["adapters", { prompt: "a", lora: [{ id: 0, scale: 1 }] }, 400, "invalid_request_error", /lora/],
+    [
+      "adapters that the model does not have",
+      { prompt: "a", lora: [{ id: 0, scale: 1 }] },
+      400,
+      "invalid_request_error",
+      /lora/,
+    ],
     [
       "two formats",
       { prompt: "a", grammar: "root ::= [a]", json_schema: {} },
