@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "52cc73633a9f69eff9545744981c49b48fe323a2c632570cc23b5f79bdd5a407";
+const KERNELS_SHA256 = "8ca244728bb5f329a93adfbd05b4e0310bd94771c40c9d3e62ab687b175a1c19";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "00fd5138f6143326ce300baa0e43cb91534c526e5c353cf6d5965e3e92800d08";
+export const IMAGE_SHA256 = "86e556b6ac678862a0e68930673c09f3ee86336c83e87f7c41aaaa44a3985653";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

@@ -171,6 +171,8 @@ export const OFFSETS = {
   "server_task.type": { at: 2432, in: "server_context_impl::process_single_task" },
   "llama_batch_ext.tokens": { at: 64, in: "llama_context::decode" },
   "llama_kv_cache.hparams": { at: 16, in: "llama_kv_cache::state_read_meta" },
+  "llama_kv_cache.n_swa": { at: 40, in: "llama_kv_cache::state_write" },
+  "llama_kv_cache.swa_type": { at: 100, in: "llama_kv_cache::state_write" },
   "llama_kv_cache_iswa.kv_base": { at: 16, in: "llama_kv_cache_iswa::state_write" },
   "llama_hparams.rope_type": { at: 31992, in: "llama_kv_cache::state_read_meta" },
   "llama_hparams.token_ngrams": { at: 29260, in: "llama_kv_cache::state_read_meta" },

@@ -44,7 +44,7 @@ int64_t daybreak_slot_size(int32_t number) {
   const int32_t refusal = refusal_of(slot);
   if (refusal) return refusal;
   if (slot->prompt.media > 0) return HAS_MEDIA;
-  return (int64_t)state_size(slot->context, number, 0);
+  return written_size(slot->context, number);
 }
 
 // Streams of a context, by what llama.cpp writes of an empty slot: the number of streams, and as many counts of cells.
@@ -64,7 +64,7 @@ int64_t daybreak_slot_save(int32_t number, int32_t *tokens, uint8_t *state, int6
   const int64_t length = length_of(&slot->prompt);
   for (int64_t i = 0; i < length; i++) tokens[i] = slot->prompt.list.begin[i];
   if (length == 0) return 0;
-  const int64_t written = (int64_t)get_state(context, state, (uint64_t)size, number, 0);
+  const int64_t written = write_state(context, state, size, number);
   const int64_t kept = without_streams(context, state, written, (uint32_t)length);
   return kept > 0 ? kept : DAMAGED;
 }

@@ -4,14 +4,22 @@
 #include "steps.h"
 
 typedef struct {
-  uint8_t unused[AT_LLAMA_KV_CACHE_HPARAMS];
+  uint8_t unused_a[AT_LLAMA_KV_CACHE_HPARAMS];
   const uint8_t *parameters;
+  uint8_t unused_b[AT_LLAMA_KV_CACHE_N_SWA - AT_LLAMA_KV_CACHE_HPARAMS - 8];
+  int32_t window; // tokens
+  uint8_t unused_c[AT_LLAMA_KV_CACHE_SWA_TYPE - AT_LLAMA_KV_CACHE_N_SWA - 4];
+  int32_t window_type; // 1: it moves with each token
 } kv_cache;
+
+_Static_assert(offsetof(kv_cache, window) == AT_LLAMA_KV_CACHE_N_SWA, "llama_kv_cache.n_swa");
+_Static_assert(offsetof(kv_cache, window_type) == AT_LLAMA_KV_CACHE_SWA_TYPE, "llama_kv_cache.swa_type");
 
 // llama_kv_cache_iswa: one cache for layers that see all tokens, and one for those that see a window.
 typedef struct {
   uint8_t unused[AT_LLAMA_KV_CACHE_ISWA_KV_BASE];
-  const kv_cache *whole, *window;
+  const kv_cache *whole;
+  kv_cache *window;
 } window_caches;
 
 typedef struct {
@@ -138,6 +146,30 @@ static int64_t without_streams(const llama_context *context, uint8_t *state, int
     to += bytes > 0 ? sizeof *head + bytes : sizeof head;
   }
   return reader.at == reader.end ? to - state : 0;
+}
+
+// llama.cpp writes the last window of a conversation alone, but goes on only where it has a token more, and the end of an
+// answer may come back in other tokens. So while it writes, the window is a little larger.
+INLINE void widen_window(const llama_context *context, int32_t by) {
+  if (*context->memory != ADDRESS_OF_KV_CACHE_ISWA_CLASS) return;
+  kv_cache *window = ((const window_caches *)context->memory)->window;
+  if (window->window_type == 1) window->window += by;
+}
+
+enum { WIDER = 32 }; // tokens; a cache has room for a step more than its window
+
+INLINE int64_t written_size(llama_context *context, int32_t sequence) {
+  widen_window(context, WIDER);
+  const int64_t bytes = (int64_t)state_size(context, sequence, 0);
+  widen_window(context, -WIDER);
+  return bytes;
+}
+
+INLINE int64_t write_state(llama_context *context, uint8_t *to, int64_t size, int32_t sequence) {
+  widen_window(context, WIDER);
+  const int64_t bytes = (int64_t)get_state(context, to, (uint64_t)size, sequence, 0);
+  widen_window(context, -WIDER);
+  return bytes;
 }
 
 // Turns that back into a state for a context with so many streams, if it is sound. There is room behind it. Returns its size,
