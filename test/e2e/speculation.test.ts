@@ -1,0 +1,68 @@
+import path from "node:path";
+import OpenAI from "openai";
+import { beforeAll, expect, test } from "vitest";
+import { PROGRAM } from "../support/program.ts";
+import { sharedDaemon } from "../support/shared-daemon.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
+
+/** Guesses with a copy of itself, which is always right. */
+const MODEL = "guessing";
+const SHIPPED = path.join(PROGRAM, "models/daybreak-mini.gguf");
+const REQUEST = { model: MODEL, prompt: "Hello! Who are you?", temperature: 0, max_tokens: 12, raw: true };
+
+let daemon: TestDaemon;
+
+async function post<Answer>(route: string, body: object): Promise<Answer> {
+  const answer = await fetch(`${daemon.url}${route}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  const text = await answer.text();
+  expect(text).not.toContain('"error"');
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the test says what it expects
+  return JSON.parse(text.trimEnd().split("\n").at(-1) ?? "") as Answer;
+}
+
+async function metric(name: string): Promise<number> {
+  const text = await (await fetch(`${daemon.url}/metrics`)).text();
+  return Number(new RegExp(`^${name} (.*)$`, "m").exec(text)?.[1]);
+}
+
+beforeAll(async () => {
+  daemon = await sharedDaemon();
+  await post("/api/models/create", { alias: MODEL, modelfile: `FROM ${SHIPPED}\nDRAFT ${SHIPPED}\n` });
+  return async () => await fetch(`${daemon.url}/api/models/${MODEL}`, { method: "DELETE" });
+});
+
+interface NativeAnswer {
+  readonly response: string;
+  readonly draft_tokens?: number;
+  readonly draft_tokens_accepted?: number;
+}
+
+test("a draft model of a Modelfile guesses, which changes no answer and is counted in it and in the metrics", async () => {
+  const names = ["service_draft_tokens_total", "service_draft_tokens_accepted_total"];
+  const before = await Promise.all(names.map(metric));
+  const plain = await post<NativeAnswer>("/api/generate", { ...REQUEST, draft_max: 0 });
+  expect(plain.draft_tokens).toBeUndefined();
+  const guessed = await post<NativeAnswer>("/api/generate", REQUEST);
+  expect(guessed.response).toBe(plain.response);
+  expect(guessed.draft_tokens).toBeGreaterThan(0);
+  expect(guessed.draft_tokens_accepted).toBeGreaterThan(0);
+  const after = await Promise.all(names.map(metric));
+  expect(after.map((count, index) => count - (before[index] ?? 0))).toEqual([
+    guessed.draft_tokens,
+    guessed.draft_tokens_accepted,
+  ]);
+});
+
+test("OpenAI's client sees how many guesses were right", async () => {
+  const openai = new OpenAI({ baseURL: `${daemon.url}/v1`, apiKey: "any" });
+  const { prompt, temperature, max_tokens } = REQUEST;
+  const { usage } = await openai.completions.create({ model: MODEL, prompt, temperature, max_tokens });
+  const { accepted_prediction_tokens: accepted, rejected_prediction_tokens: rejected } =
+    usage?.completion_tokens_details ?? {};
+  expect(accepted).toBeGreaterThan(0);
+  expect(rejected).toBeGreaterThanOrEqual(0);
+});
