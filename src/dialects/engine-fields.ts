@@ -35,7 +35,7 @@ export const engineFields = {
   n_cache_reuse: ignored("cache_reuse of the model says it"),
   n_keep: ignored("num_keep of the model says it"),
   n_discard: ignored("a context that shifts drops half of what it may"),
-  timings_per_token: ignored("how long an answer took does not change it"),
+  timings_per_token: ignored("the events of this API have no place for timings"),
   backend_sampling: ignored("where tokens are chosen does not change the answer"),
 };
 
