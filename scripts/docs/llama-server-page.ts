@@ -20,6 +20,7 @@ Programs written for llama.cpp's server, such as the plug-ins llama.vim and llam
 | \`POST /embedding\`, \`/embeddings\` | vectors, normalized by \`embd_normalize\` (0, 1, 2 or more) |
 | \`POST /rerank\`, \`/reranking\` | ranks \`documents\` or, in TEI's format, \`texts\`; scores are logits |
 | \`GET /props\`, \`/slots\`, \`/lora-adapters\` | how a model is served, what it is doing, its adapters |
+| \`POST /lora-adapters\` | changes their scales, for requests without \`lora\`, until the model is unloaded |
 | \`POST /slots/{id}?action=…\` | saves, restores and empties what a slot has in its cache |
 | \`POST /tokenize\`, \`/detokenize\` | text to tokens and back, with the errors of the daemon's own API |
 | \`GET /health\`, \`GET /v1/models\`, \`POST /v1/…\` | as everywhere: [compatibility.md](compatibility.md) |
@@ -38,7 +39,7 @@ Every route takes \`model\`, in its body or, with GET, in its query; without it 
 - **\`/apply-template\`** lets the model read the prompt, which is then in its cache for the request that follows. It takes no images.
 - **\`GET /slots\`** tells which slots are busy and how many tokens each has in its cache (\`n_prompt_tokens\`), but not the settings of the requests. There are none while the model is not loaded.
 - **\`POST /slots/{id}?action=save|restore|erase\`** also takes \`model\`. \`filename\` is the name of a saved prompt, the same as those of \`POST /api/models/<name>/slots\`, and not a path.
-- **Not supported** (405): \`POST /props\` and \`POST /lora-adapters\`.
+- **Not supported** (405): \`POST /props\`.
 - **Errors** have llama.cpp's form: \`{"error": {"code": 400, "message": "…", "type": "invalid_request_error"}}\`, in a stream as its last event.
 
 ## Request fields

@@ -1,5 +1,10 @@
 import { z } from "zod";
-import { MAX_TOP_LOGPROBS, MOST_ADAPTER_SCALE, MOST_ADAPTERS } from "../engine/protocol/generation.ts";
+import {
+  MAX_TOP_LOGPROBS,
+  MOST_ADAPTER_SCALE,
+  MOST_ADAPTERS,
+  MOST_SHIFTED_TOKENS,
+} from "../engine/protocol/generation.ts";
 import { list } from "../http/input/bounded-lists.ts";
 import { ignored } from "../http/input/known-fields.ts";
 import type { InferenceRequest } from "../inference/inference.ts";
@@ -7,7 +12,7 @@ import type { InferenceRequest } from "../inference/inference.ts";
 /** Names of adapters are parts of names of models. */
 const MOST_NAME_LENGTH = 128;
 
-const adapterChoice = z
+export const adapterChoice = z
   .object({
     id: z.int().min(0).nullish().describe("Its number, from 0."),
     name: z.string().max(MOST_NAME_LENGTH).nullish().describe("Its name, in place of id."),
@@ -33,8 +38,20 @@ export const engineFields = {
     ),
   id_slot: ignored("the daemon picks the slot, which does not change the answer"),
   n_cache_reuse: ignored("cache_reuse of the model says it"),
-  n_keep: ignored("num_keep of the model says it"),
-  n_discard: ignored("a context that shifts drops half of what it may"),
+  n_keep: z
+    .int()
+    .min(-1)
+    .max(MOST_SHIFTED_TOKENS)
+    .nullish()
+    .describe(
+      "First tokens that stay when a context shifts that was loaded to do so; -1: the whole prompt. Default: num_keep of the load.",
+    ),
+  n_discard: z
+    .int()
+    .min(0)
+    .max(MOST_SHIFTED_TOKENS)
+    .nullish()
+    .describe("Tokens that are dropped when it shifts. Default, and 0: half of those behind n_keep."),
   timings_per_token: ignored("the events of this API have no place for timings"),
   backend_sampling: ignored("where tokens are chosen does not change the answer"),
 };
@@ -51,11 +68,17 @@ const engineObject = z.object(engineFields);
 
 export function toEngineFields(
   body: Partial<z.output<typeof engineObject>>,
-): Pick<InferenceRequest, "cachePrompt" | "adapters"> {
+): Pick<InferenceRequest, "cachePrompt" | "adapters" | "shift"> {
   const adapters = body.lora?.map(({ id, name, scale }) => ({
     id: id ?? undefined,
     name: name ?? undefined,
     scale,
   }));
-  return { cachePrompt: body.cache_prompt ?? undefined, ...(adapters && { adapters }) };
+  const { n_keep: keep, n_discard: discard } = body;
+  const isShifted = keep != null || discard != null;
+  return {
+    cachePrompt: body.cache_prompt ?? undefined,
+    ...(adapters && { adapters }),
+    ...(isShifted && { shift: { keep: keep ?? undefined, discard: discard ?? undefined } }),
+  };
 }

@@ -10,7 +10,7 @@ export interface Services {
     readonly models: Pick<Config["models"], "slots" | "queue_size">;
     readonly engine: Pick<Config["engine"], "request_timeout">;
   };
-  readonly models: Pick<Models, "list" | "get">;
+  readonly models: Pick<Models, "list" | "get" | "scaleAdapters">;
   readonly inference: Inference;
   readonly logger: Logger;
   /** Where generation runs, for those who compare. */

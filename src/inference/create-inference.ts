@@ -35,7 +35,7 @@ import { type RequestAccount, RequestAccounting } from "./request-accounting.ts"
 import { resolveGeneration } from "./resolve-generation.ts";
 import { runBatch } from "./run-batch.ts";
 import { readersOf, runGeneration } from "./run-generation.ts";
-import { scorePrompt } from "./score-prompt.ts";
+import { scorePrompt, type ScoringEngine } from "./score-prompt.ts";
 import { stopRepetition } from "./stop-repetition.ts";
 import { promptFromTokens, type Piece, splitPieces, toTokenIds } from "./tokens.ts";
 
@@ -176,7 +176,10 @@ class InferenceService implements Inference {
       request.prompts,
       signal,
       checkTextModel,
-      (engine, prompt, abort) => scorePrompt(engine, prompt, request.logprobs, abort),
+      (engine, prompt, abort, scored) => {
+        const scales = adapterScales(scored, undefined);
+        return scorePrompt(scales ? withScales(engine, scales) : engine, prompt, request.logprobs, abort);
+      },
     );
     return { model, prompts: results };
   }
@@ -210,7 +213,7 @@ class InferenceService implements Inference {
     items: readonly Item[],
     signal: AbortSignal,
     check: (model: Model) => void,
-    call: (engine: Engine, item: Item, signal: AbortSignal) => Promise<Result>,
+    call: (engine: Engine, item: Item, signal: AbortSignal, model: Model) => Promise<Result>,
   ): Promise<{ model: string; loadMs: number; results: Result[]; totalTokens: number }> {
     using held = new DisposableStack();
     const account = held.use(this.#accounting.begin("embeddings"));
@@ -230,7 +233,7 @@ class InferenceService implements Inference {
       const permit = await this.#admit(account, engine, model, signal, { tokens, group });
       const deadline = held.use(new Deadline(signal, this.#requestTimeoutMs));
       const results = await runBatch(items, { permit, tokens }, deadline.signal, (item, abort) =>
-        call(engine, item, abort),
+        call(engine, item, abort, model),
       );
       const totalTokens = results.reduce((sum, each) => sum + each.tokens, 0);
       account.computed(totalTokens);
@@ -257,6 +260,16 @@ function withAdapter(request: InferenceRequest, { adapter, model }: ModelLease):
   if (adapter === undefined || request.adapters) return request;
   const scale = model.adapters.find(({ name }) => name === adapter)?.scale || 1;
   return { ...request, adapters: [{ name: adapter, scale }] };
+}
+
+/** The engine, with these scales of its adapters. */
+function withScales(engine: Engine, scales: readonly number[]): ScoringEngine {
+  return {
+    info: engine.info,
+    tokenize: (...call) => engine.tokenize(...call),
+    pieces: (...call) => engine.pieces(...call),
+    generate: (request, ...call) => engine.generate({ ...request, adapterScales: [...scales] }, ...call),
+  };
 }
 
 /** An error about a prompt that is too long tells what to do about it. */

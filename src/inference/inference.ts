@@ -56,6 +56,8 @@ export interface InferenceRequest {
    */
   readonly onTokens?: ((tokens: readonly TokenLogprob[]) => void) | undefined;
   readonly cachePrompt?: boolean | undefined;
+  /** What a context that shifts does when it is full; absent: as the model was loaded. */
+  readonly shift?: GenerationRequest["shift"];
   /** The model's adapters that work on the answer; absent: as its Modelfile says. */
   readonly adapters?: readonly AdapterChoice[] | undefined;
   /** Have the last event tell how the prompt was read. */

@@ -81,6 +81,7 @@ export function resolveGeneration(
       ...(request.logprobs !== undefined && { logprobs: request.logprobs }),
       ...resolveReasoning(input, model, { asked: request.reasoningBudget, maxTokens }),
       ...(scales && { adapterScales: [...scales] }),
+      ...(request.shift && { shift: request.shift }),
       cachePrompt: request.cachePrompt ?? true,
       ...(request.details && { details: true }),
       ...(request.timings && { timings: true }),

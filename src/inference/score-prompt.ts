@@ -14,7 +14,7 @@ const MOST_TOKENS_OF_A_CHARACTER = 8;
 /** The greatest bias that a request may have: no model is so sure of anything else. */
 const CERTAIN = 100;
 
-type ScoringEngine = Pick<Engine, "generate" | "tokenize" | "pieces" | "info">;
+export type ScoringEngine = Pick<Engine, "generate" | "tokenize" | "pieces" | "info">;
 
 /** A token of a prompt. */
 export interface PromptToken extends Piece {

@@ -39,7 +39,11 @@ export function describeModel(found: ModelRecord, circumstances: ModelCircumstan
     files: record.files.map(({ path }) => path),
     projector: record.projector?.path,
     ...(record.draft && { draft: record.draft.path }),
-    adapters: record.adapters.map(({ file, scale, name }) => ({ path: file.path, scale, name })),
+    adapters: record.adapters.map(({ file, scale, name }, at) => ({
+      path: file.path,
+      scale: loaded?.adapterScales?.[at] ?? scale,
+      name,
+    })),
     gguf: record.gguf,
     capabilities: detectCapabilities(record.gguf, record.projector?.media, record.settings),
     settings: record.settings,

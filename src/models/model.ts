@@ -428,6 +428,11 @@ export interface Models {
     onProgress: (progress: QuantizeProgress) => void,
     signal: AbortSignal,
   ): Promise<QuantizedModel>;
+  /**
+   * Changes with which scales a loaded model's adapters work on requests that do not choose, until it is unloaded. Throws
+   * model_not_loaded.
+   */
+  scaleAdapters(name: string, scales: readonly number[]): Promise<void>;
   /** A Modelfile that would recreate this model. */
   modelfile(name: string): Promise<string>;
   /** What is in the slots of models, and the prompts that are saved of them. */

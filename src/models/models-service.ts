@@ -295,6 +295,13 @@ class ModelsService implements Models {
     return { ...figures, model: await this.#made(record) };
   }
 
+  async scaleAdapters(name: string, scales: readonly number[]): Promise<void> {
+    const { alias } = await this.#find(name);
+    const loaded = this.#pool.model(alias);
+    if (loaded?.state !== "loaded") throw notLoaded(alias);
+    loaded.adapterScales = scales;
+  }
+
   async modelfile(name: string): Promise<string> {
     return this.#registry.defined.print(await this.#find(name));
   }

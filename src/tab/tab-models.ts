@@ -15,13 +15,17 @@ export type EngineHosting = Pick<
 >;
 
 /** The one model of a page's engine. It is started again by the next request after its engine has ended. */
-export class TabModels implements Pick<Models, "list" | "get" | "acquire" | "defaultAlias"> {
+export class TabModels implements Pick<
+  Models,
+  "list" | "get" | "acquire" | "defaultAlias" | "scaleAdapters"
+> {
   readonly #model: TabModel;
   readonly #start: StartEngine;
   #gpuProblem: string | undefined;
   #engine: Engine | undefined;
   #starting: SharedTask<Engine> | undefined;
   #users = 0;
+  #adapterScales: readonly number[] | undefined;
 
   constructor(model: TabModel, hosting: EngineHosting) {
     this.#model = model;
@@ -39,6 +43,11 @@ export class TabModels implements Pick<Models, "list" | "get" | "acquire" | "def
   async get(name: string): Promise<Model> {
     this.#check(name);
     return this.#describe();
+  }
+
+  async scaleAdapters(name: string, scales: readonly number[]): Promise<void> {
+    this.#check(name);
+    this.#adapterScales = scales;
   }
 
   /** Lends the engine, started first where it does not run. */
@@ -131,7 +140,11 @@ export class TabModels implements Pick<Models, "list" | "get" | "acquire" | "def
       path: spec.modelFiles[0] ?? "",
       files: spec.modelFiles,
       projector: spec.projectorFile,
-      adapters: spec.adapters.map(({ path, scale }) => ({ path, scale, name: path })),
+      adapters: spec.adapters.map(({ path, scale }, at) => ({
+        path,
+        scale: this.#adapterScales?.[at] ?? scale,
+        name: path,
+      })),
       gguf,
       capabilities: detectCapabilities(gguf, files.projector && { image: true, audio: false }, settings),
       settings,

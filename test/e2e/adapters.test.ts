@@ -41,7 +41,7 @@ describe("a model with two adapters", () => {
     const answer = await fetch(daemon.url + path, {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ model: MODEL, temperature: 0, ...body }),
+      body: JSON.stringify(Array.isArray(body) ? body : { model: MODEL, temperature: 0, ...body }),
     });
     return JSON.parse(await answer.text());
   }
@@ -83,6 +83,15 @@ describe("a model with two adapters", () => {
     expect(await post("/v1/completions", { model: `${MODEL}:three`, prompt: PROMPT })).toMatchObject({
       error: { code: "model_not_found" },
     });
+  });
+
+  test("has other scales by llama-server's route until they are changed again", async () => {
+    const path = `/lora-adapters?model=${MODEL}`;
+    expect(await post(path, [{ id: 1, scale: 1 }])).toEqual({ success: true });
+    expect(await complete({})).toBe(said[2]);
+    expect(await complete({ lora: [{ name: "one" }] })).toBe(said[1]);
+    expect(await post(path, [{ id: 0, scale: 1 }])).toEqual({ success: true });
+    expect(await complete({})).toBe(said[1]);
   });
 
   test("takes the choice in the daemon's own API, too", async () => {

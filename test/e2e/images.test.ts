@@ -78,7 +78,7 @@ describe("a model with a projector is shown images", () => {
           max_tokens: 1,
           messages: [{ role: "user", content }],
         });
-        return usage.input_tokens;
+        return usage.input_tokens + (usage.cache_read_input_tokens ?? 0);
       },
     },
     {

@@ -77,6 +77,8 @@ describe("a model that is loaded with settings of llama.cpp", () => {
       expect(logprob).toBeCloseTo(plain.logprob, 0);
       const answer = await complete({ max_tokens: 400 });
       expect(answer.usage.completion_tokens).toBe(400);
+      // What has been dropped does not come back: an answer that keeps its prompt goes on in another way.
+      expect((await complete({ max_tokens: 400, n_keep: -1 })).choices[0]).not.toEqual(answer.choices[0]);
       const [vector] = (await embed()).embeddings;
       expect(vector).toHaveLength(plain.vector.length);
       expect(vector?.[0]).not.toBeCloseTo(plain.vector[0]!, 3);

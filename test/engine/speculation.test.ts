@@ -122,11 +122,11 @@ describe("guesses", () => {
     for await (const { type } of generated(engine, chatRequest("Read on. ".repeat(100)), NEVER))
       if (type === "prompt-progress") break;
     for (let round = 0; round < 2; round++) {
-      const given = await answers({ temperature: 0 });
-      expect(given.map(textOf)).toEqual(expected);
-      // The model agrees with itself.
-      const kept = given.map((events) => doneOf(events).usage.guesses?.kept ?? 0);
-      expect(Math.min(...kept)).toBeGreaterThan(0);
+      expect((await answers({ temperature: 0 })).map(textOf)).toEqual(expected);
     }
+    // The model agrees with itself. Steps that several share may be too short for guesses on a busy machine.
+    const alone = await run(chatRequest(questions[2]!, { maxTokens: 40 }));
+    expect(textOf(alone)).toBe(expected[2]);
+    expect(doneOf(alone).usage.guesses?.kept).toBeGreaterThan(0);
   });
 });

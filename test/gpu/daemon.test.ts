@@ -94,6 +94,8 @@ describe.skipIf(!testGpu)(`a daemon ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_M
   test("uses the adapter that is named, and says so everywhere", async () => {
     const memory = String(await memoryForMore());
     daemon = await startDaemon({
+      // Else the model that is idle would make room.
+      args: ["--no-auto-load"],
       env: { ...NAMED, SERVICE_GPU_MEMORY: memory, SERVICE_MODELS_DEFAULT: TINY },
     });
     expect(daemon.logs()).toContain(`GPU: ${testGpu?.name} (${testGpu?.backend})"`);

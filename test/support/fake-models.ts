@@ -132,6 +132,15 @@ export class FakeModels implements Models {
     return [...this.known.values()];
   }
 
+  async scaleAdapters(name: string, scales: readonly number[]): Promise<void> {
+    const model = await this.get(name);
+    const adapters = model.adapters.map((adapter, at) => ({
+      ...adapter,
+      scale: scales[at] ?? adapter.scale,
+    }));
+    this.known.set(name, { ...model, adapters });
+  }
+
   async get(name: string): Promise<Model> {
     const model = this.known.get(name);
     if (!model) throw new ServiceError("model_not_found", `No model "${name}" is known.`);

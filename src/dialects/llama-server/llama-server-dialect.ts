@@ -4,7 +4,7 @@ import { applyTemplateRoute } from "./apply-template.ts";
 import { completionRoute, infillRoute } from "./completion-routes.ts";
 import { llamaServerErrorSchema, renderLlamaServerError } from "./llama-server-error.ts";
 import { slotActionRoute, slotsRoute } from "./slot-routes.ts";
-import { adaptersRoute, propsRoute } from "./state-routes.ts";
+import { adaptersRoute, propsRoute, scaleAdaptersRoute } from "./state-routes.ts";
 import { embeddingRoute, rerankRoute } from "./vector-routes.ts";
 
 /**
@@ -39,6 +39,7 @@ export const llamaServerDialect = (services: ModelServices): Dialect => ({
     rerankRoute(services, "/rerank"),
     rerankRoute(services, "/reranking"),
     adaptersRoute(services),
+    scaleAdaptersRoute(services),
   ],
   renderError: renderLlamaServerError,
   errorSchema: llamaServerErrorSchema,

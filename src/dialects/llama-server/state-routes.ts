@@ -1,5 +1,9 @@
 import { z } from "zod";
 import { LLAMA_CPP_BUILD } from "../../../wasm/llama-cpp-build.ts";
+import { MOST_ADAPTERS } from "../../engine/protocol/generation.ts";
+import { list } from "../../http/input/bounded-lists.ts";
+import { adapterScales } from "../../inference/adapter-scales.ts";
+import { adapterChoice } from "../engine-fields.ts";
 import { modelName } from "../../http/input/known-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
@@ -78,6 +82,31 @@ export function adaptersRoute({ models }: Services): Route {
     async handle(context, { query }) {
       const { adapters } = await requiredModel(models, query.model);
       return context.json(adapters.map(({ path, scale }, id) => ({ id, path, scale })));
+    },
+  });
+}
+
+/** POST /lora-adapters. */
+export function scaleAdaptersRoute({ models }: Services): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/lora-adapters",
+    tag,
+    summary: "Change the scales of a loaded model's LoRA adapters",
+    description:
+      "For requests that do not choose themselves, until the model is unloaded. Adapters that are not listed are off. Embeddings keep the scales of the Modelfile.",
+    query: modelQuery,
+    body: list(adapterChoice, { most: MOST_ADAPTERS }),
+    answers: [{ description: "They are changed.", schema: z.object({ success: z.literal(true) }) }],
+    async handle(context, { query, body }) {
+      const model = await requiredModel(models, query.model);
+      const chosen = body.map(({ id, name, scale }) => ({
+        id: id ?? undefined,
+        name: name ?? undefined,
+        scale,
+      }));
+      await models.scaleAdapters(model.alias, adapterScales(model, chosen) ?? []);
+      return context.json({ success: true });
     },
   });
 }

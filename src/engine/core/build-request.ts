@@ -63,6 +63,7 @@ export function buildCompletionCall(
     ...((request.stop.length > 0 || request.details) && { verbose: true }),
     max_tokens: request.maxTokens ?? -1,
     cache_prompt: request.cachePrompt,
+    ...withoutUndefined({ n_keep: request.shift?.keep, n_discard: request.shift?.discard }),
     // Always, because without it llama.cpp keeps what a slot has computed with other scales.
     ...(adapterScales.length > 0 && {
       lora: (request.adapterScales ?? adapterScales).map((scale, id) => ({ id, scale })),

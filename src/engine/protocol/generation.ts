@@ -118,6 +118,9 @@ export type Sampling = z.infer<typeof samplingSchema>;
 /** Most alternatives per position that a request may ask for. */
 export const MAX_TOP_LOGPROBS = 20;
 
+/** More tokens than any context has. */
+export const MOST_SHIFTED_TOKENS = 16 * 1024 * 1024;
+
 /** Adapters cost time in every matrix multiplication; nobody stacks more. */
 export const MOST_ADAPTERS = 16;
 /** At 1 an adapter works as trained; a tenfold effect, even a negative one, is beyond any use. */
@@ -142,6 +145,15 @@ export const generationRequestSchema = z.object({
       budget: z.int().min(0).max(MOST_REASONING_TOKENS),
       /** Around it, where the template does not say so. */
       tags: z.object({ start: z.string(), end: z.string().min(1) }).optional(),
+    })
+    .optional(),
+  /** What a context that shifts does when it is full; absent: as the model was loaded. */
+  shift: z
+    .object({
+      /** First tokens that stay; -1: the whole prompt. */
+      keep: z.int().min(-1).max(MOST_SHIFTED_TOKENS).optional(),
+      /** Tokens that are dropped; 0: half of the others. */
+      discard: z.int().min(0).max(MOST_SHIFTED_TOKENS).optional(),
     })
     .optional(),
   /** Of the model's LoRA adapters, in order; absent: as they were loaded. */

@@ -19,6 +19,8 @@ export class LoadedModel {
   readonly plan: LoadPlan;
   /** The load; resolves to the engine once the model is `loaded`. */
   readonly load: SharedTask<Engine>;
+  /** Of its adapters, on requests that do not choose; undefined: as its Modelfile says. */
+  adapterScales: readonly number[] | undefined;
   /** Memory reserved for it: as planned, or for the engine that was started instead. */
   needs: MemoryNeeds;
   readonly #clock: Clock;

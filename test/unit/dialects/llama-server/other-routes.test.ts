@@ -81,8 +81,8 @@ describe("GET /lora-adapters", () => {
   });
 });
 
-test.each(["/props", "/lora-adapters"])("POST %s is 405 in llama.cpp's form", async (path) => {
-  const answer = await testApp().post(path, {});
+test("POST /props is 405 in llama.cpp's form", async () => {
+  const answer = await testApp().post("/props", {});
   expect(answer.status).toBe(405);
   expect(await answer.json()).toMatchObject({ error: { code: 405, type: "invalid_request_error" } });
 });
@@ -166,4 +166,18 @@ describe("POST /apply-template", () => {
       input: { kind: "chat", tools: [{ name: "f" }], thinking: true },
     });
   });
+});
+
+test("POST /lora-adapters changes the scales of those that it lists, and turns the others off", async () => {
+  const adapters = [
+    { path: "/a.gguf", scale: 1, name: "a" },
+    { path: "/b.gguf", scale: 0.5, name: "b" },
+  ];
+  const tested = testApp({ model: fakeModel({ adapters, isDefault: true }) });
+  const answer = await tested.post("/lora-adapters", [{ id: 1, scale: 0.25 }]);
+  expect([answer.status, await answer.json()]).toEqual([200, { success: true }]);
+  const after = await tested.app.request("/lora-adapters");
+  expect(await after.json()).toMatchObject([{ scale: 0 }, { scale: 0.25 }]);
+  expect((await tested.post("/lora-adapters", [{ id: 2, scale: 1 }])).status).toBe(400);
+  expect((await tested.post("/lora-adapters", { id: 1 })).status).toBe(400);
 });
