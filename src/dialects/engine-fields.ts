@@ -52,7 +52,7 @@ export const engineFields = {
     .max(MOST_SHIFTED_TOKENS)
     .nullish()
     .describe("Tokens that are dropped when it shifts. Default, and 0: half of those behind n_keep."),
-  timings_per_token: ignored("how long an answer took does not change it"),
+  timings_per_token: ignored("the events of this API have no place for timings"),
   backend_sampling: ignored("where tokens are chosen does not change the answer"),
 };
 

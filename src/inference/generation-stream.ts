@@ -1,5 +1,5 @@
 import { EventQueue } from "../async/event-queue.ts";
-import type { GenerationEvent } from "../engine/protocol/generation.ts";
+import type { Figures, GenerationEvent } from "../engine/protocol/generation.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { Deadline } from "./deadline.ts";
 import { type EventReader, readAll } from "./event-reader.ts";
@@ -10,18 +10,19 @@ const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 
 /** Approximate memory of an event, and of each token of its log-probabilities. */
 const EVENT_BYTES = 100;
+const FIGURES_BYTES = 200;
 const LOGPROB_BYTES = 400;
 const ALTERNATIVE_BYTES = 150;
 
 type DoneEvent = Extract<GenerationEvent, { type: "done" }>;
 type PromptProgress = Extract<GenerationEvent, { type: "prompt-progress" }>;
 
+type Piece = Extract<GenerationEvent, { type: "text-delta" | "reasoning-delta" | "tool-call-delta" }>;
+
 /** Events that have the text of a token. */
-const TOKEN_EVENTS: ReadonlySet<GenerationEvent["type"]> = new Set([
-  "text-delta",
-  "reasoning-delta",
-  "tool-call-delta",
-]);
+function isPiece(event: GenerationEvent): event is Piece {
+  return event.type === "text-delta" || event.type === "reasoning-delta" || event.type === "tool-call-delta";
+}
 
 export interface GenerationStreamOptions {
   /** Runs the generation on its engine; settles when the engine has released it. */
@@ -53,6 +54,8 @@ export class GenerationStream implements AsyncIterableIterator<InferenceEvent, u
   readonly #events = new EventQueue<InferenceEvent>(MAX_WAITING_BYTES, bytesOf);
   readonly #over: Promise<void>;
   #done: DoneEvent | undefined;
+  /** Of the last piece, if the request asks for them; readers may join and split pieces. */
+  #soFar: Figures | undefined;
   #isLeft = false;
 
   private constructor(options: GenerationStreamOptions) {
@@ -107,7 +110,10 @@ export class GenerationStream implements AsyncIterableIterator<InferenceEvent, u
   #take(event: GenerationEvent): void {
     try {
       if (event.type === "prompt-progress") this.#options.onPrompt(event);
-      else if (TOKEN_EVENTS.has(event.type)) this.#options.onToken();
+      else if (isPiece(event)) {
+        this.#soFar = event.soFar ?? this.#soFar;
+        this.#options.onToken();
+      }
       for (const each of readAll([event], this.#options.readers)) this.#pass(each);
       // A reader may find the end before the engine does.
       if (this.#done && event.type !== "done")
@@ -121,7 +127,7 @@ export class GenerationStream implements AsyncIterableIterator<InferenceEvent, u
     if (this.#done || event.type === "answer-progress") return;
     if (event.type === "done") {
       this.#done = event;
-    } else if (!this.#events.push(event)) {
+    } else if (!this.#events.push(isPiece(event) && this.#soFar ? { ...event, soFar: this.#soFar } : event)) {
       const error = readTooSlowly();
       this.#events.clear(error);
       this.#options.deadline.abort(error);
@@ -141,17 +147,11 @@ function readTooSlowly(): ServiceError {
 }
 
 function bytesOf(event: InferenceEvent): number {
-  switch (event.type) {
-    case "text-delta": {
-      let bytes = EVENT_BYTES + 2 * event.text.length;
-      for (const { top } of event.logprobs ?? []) bytes += LOGPROB_BYTES + ALTERNATIVE_BYTES * top.length;
-      return bytes;
-    }
-    case "reasoning-delta":
-      return EVENT_BYTES + 2 * event.text.length;
-    case "tool-call-delta":
-      return EVENT_BYTES + 2 * event.arguments.length;
-    default:
-      return EVENT_BYTES;
-  }
+  const bytes = EVENT_BYTES + ("soFar" in event && event.soFar ? FIGURES_BYTES : 0);
+  if (event.type === "reasoning-delta") return bytes + 2 * event.text.length;
+  if (event.type === "tool-call-delta") return bytes + 2 * event.arguments.length;
+  if (event.type !== "text-delta") return bytes;
+  const tokens = event.logprobs ?? [];
+  const alternatives = tokens.reduce((sum, { top }) => sum + top.length, 0);
+  return bytes + 2 * event.text.length + LOGPROB_BYTES * tokens.length + ALTERNATIVE_BYTES * alternatives;
 }

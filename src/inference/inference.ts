@@ -62,6 +62,8 @@ export interface InferenceRequest {
   readonly adapters?: readonly AdapterChoice[] | undefined;
   /** Have the last event tell how the prompt was read. */
   readonly details?: boolean | undefined;
+  /** Have each piece of the answer tell usage and timings up to there. */
+  readonly timings?: boolean | undefined;
   /** Stop an answer that runs in circles. */
   readonly repetitionGuard?: boolean | undefined;
   /** Loads the model if it is not loaded; absent: unless the configuration's auto_load is off. */

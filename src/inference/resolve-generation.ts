@@ -84,6 +84,7 @@ export function resolveGeneration(
       ...(request.shift && { shift: request.shift }),
       cachePrompt: request.cachePrompt ?? true,
       ...(request.details && { details: true }),
+      ...(request.timings && { timings: true }),
     },
     // A raw prompt is continued unchanged, and its text is not interpreted.
     reasoningTags: isRaw(request.input) ? undefined : (settings.thinking ?? begunReasoning(input, traits)),

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
+import { completionChunkSchema } from "../../src/dialects/openai/completion-answer.ts";
 import { GREEDY } from "../support/certain-requests.ts";
 import { sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
@@ -84,6 +85,28 @@ describe("llama.cpp's fields", () => {
   test("n_probs reports alternatives", async () => {
     const { choices } = await complete({ prompt: "one", max_tokens: 2, n_probs: 3 });
     expect(choices[0]?.logprobs?.top_logprobs.map((top) => Object.keys(top).length)).toEqual([3, 3]);
+  });
+
+  test("each chunk tells its tokens and times, when asked", async () => {
+    const answer = await fetch(`${daemon.url}/v1/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({
+        prompt: "one",
+        max_tokens: 6,
+        stream: true,
+        timings_per_token: true,
+        ...GREEDY,
+      }),
+    });
+    const frames = (await answer.text()).split("\n\n").filter((frame) => frame.startsWith("data: {"));
+    const chunks = frames.map((frame) =>
+      completionChunkSchema.parse(JSON.parse(frame.slice("data: ".length))),
+    );
+    const told = chunks.map(({ timings }) => timings?.predicted_n ?? 0);
+    expect(told).toEqual(told.toSorted((one, other) => one - other));
+    expect([told[0], told.at(-1)]).toEqual([1, 6]);
+    expect(chunks[1]?.timings?.predicted_ms).toBeGreaterThan(0);
   });
 
   test("an answer may be limited in time", async () => {

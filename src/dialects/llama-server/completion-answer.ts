@@ -4,8 +4,8 @@ import { sseData } from "../../http/streaming/sse-frame.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
 import { promptProgressSchema, toPromptProgress } from "../prompt-progress.ts";
+import { answerTimings, eventTimings, timingsSchema } from "../timings.ts";
 import { selectFields } from "./select-fields.ts";
-import { answerTimings, timingsSchema } from "./timings.ts";
 
 const tokenFields = {
   id: z.int(),
@@ -52,6 +52,7 @@ export const completionChunkSchema = z
       ...sharedFields,
       stop: z.literal(false),
       prompt_progress: promptProgressSchema.optional().describe("If the request asks for it."),
+      timings: timingsSchema.optional().describe("With timings_per_token."),
     }),
     completionSchema,
   ])
@@ -153,7 +154,8 @@ export async function* toCompletionChunks(
       state.hasNewLine ||= text.includes("\n");
       const tokens = style.tokens ? logprobs.map(({ id }) => id) : [];
       const probabilities = style.probabilities && { completion_probabilities: toProbabilities(logprobs) };
-      yield piece({ content: text, tokens, ...probabilities });
+      const timings = eventTimings(event);
+      yield piece({ content: text, tokens, ...probabilities, ...(timings && { timings }) });
     } else if (event.type === "done") {
       const { hasNewLine } = state;
       const end = toEnd({ ...event, text: "", hasNewLine, logprobs: [] }, index, style);

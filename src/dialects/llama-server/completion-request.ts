@@ -35,6 +35,7 @@ export function toRequests(
     ...(body.return_tokens && { emptyTokens: true }),
     ...toEngineFields(body),
     details: true,
+    timings: body.timings_per_token ?? false,
     repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { sampling: DEFAULT_SAMPLING },
   } as const satisfies Omit<InferenceRequest, "input" | "sampling">;

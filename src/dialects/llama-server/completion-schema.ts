@@ -8,6 +8,7 @@ import { engineFields, probabilitiesField } from "../engine-fields.ts";
 import { foreignFields } from "../foreign-fields.ts";
 import { returnProgressField } from "../prompt-progress.ts";
 import { samplingFields } from "../sampling-fields.ts";
+import { timingsPerTokenField } from "../timings.ts";
 
 /** Texts between the token ids of one prompt: each is tokenized by itself. */
 const MAX_TEXTS = 1024;
@@ -50,7 +51,7 @@ export const generationFields = {
   response_fields: list(z.string().max(MAX_FIELD_LENGTH), { most: MAX_RESPONSE_FIELDS })
     .nullish()
     .describe('Fields of the answer to return, nested ones as "timings/prompt_n". Default: all.'),
-  timings_per_token: ignored("the end of an answer has them"),
+  timings_per_token: timingsPerTokenField,
   t_max_prompt_ms: ignored("llama.cpp's server ignores it, too"),
   sse_ping_interval: ignored("pings are sent every 15 seconds"),
 };

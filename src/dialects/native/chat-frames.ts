@@ -5,7 +5,14 @@ import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
 import { answerTokenSchema, tokenFields } from "./answer-token.ts";
 import { promptProgressSchema, toPromptProgress } from "../prompt-progress.ts";
 import { chatFields } from "./native-chat.ts";
-import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./native-answer-fields.ts";
+import {
+  pieceFigureFields,
+  pieceFigures,
+  summary,
+  summaryFields,
+  wireToolCall,
+  wireToolCallSchema,
+} from "./native-answer-fields.ts";
 
 /** Longest chat ID: a UUID has 36 characters. */
 export const MAX_ID_LENGTH = 128;
@@ -39,8 +46,14 @@ export const serverFrameSchema = z
       id,
       content: z.string().describe("A piece of the text."),
       logprobs: z.array(answerTokenSchema).optional().describe("Its tokens, if the chat asks for them."),
+      ...pieceFigureFields,
     }),
-    z.object({ type: z.literal("reasoning"), id, content: z.string().describe("A piece of the reasoning.") }),
+    z.object({
+      type: z.literal("reasoning"),
+      id,
+      content: z.string().describe("A piece of the reasoning."),
+      ...pieceFigureFields,
+    }),
     z.object({ type: z.literal("tool_call"), id, tool_call: wireToolCallSchema }),
     z.object({
       type: z.literal("done"),
@@ -82,11 +95,17 @@ export async function* toFrames(
         break;
       }
       case "text-delta": {
-        yield { type: "delta", id: chatId, content: event.text, ...tokenFields(event.logprobs) };
+        yield {
+          type: "delta",
+          id: chatId,
+          content: event.text,
+          ...tokenFields(event.logprobs),
+          ...pieceFigures(event),
+        };
         break;
       }
       case "reasoning-delta":
-        yield { type: "reasoning", id: chatId, content: event.text };
+        yield { type: "reasoning", id: chatId, content: event.text, ...pieceFigures(event) };
         break;
       case "tool-call":
         yield { type: "tool_call", id: chatId, tool_call: wireToolCall(event.call) };

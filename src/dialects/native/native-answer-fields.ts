@@ -1,6 +1,27 @@
 import { z } from "zod";
 import { type AnswerLimit, limitField, limitFields } from "../../inference/answer-limit.ts";
-import { finishReasonSchema, type ToolCall, type Usage } from "../../engine/protocol/generation.ts";
+import {
+  type Figures,
+  finishReasonSchema,
+  type ToolCall,
+  type Usage,
+} from "../../engine/protocol/generation.ts";
+
+/** How much has been read and generated, and how fast. */
+const figureFields = {
+  prompt_tokens: z.int().describe("Tokens of the prompt, template included."),
+  cached_tokens: z.int().describe("Prompt tokens reused from the KV cache."),
+  completion_tokens: z.int().describe("Tokens generated."),
+  draft_tokens: z
+    .int()
+    .optional()
+    .describe("Tokens that were guessed in advance and checked; absent: none were."),
+  draft_tokens_accepted: z.int().optional().describe("Of these, the ones that were right."),
+  tokens_per_second: z.number().describe("Generation speed."),
+};
+
+/** With timings_per_token, the same of a piece of an answer up to there. */
+export const pieceFigureFields = z.object(figureFields).partial().shape;
 
 /** The last fields of an answer, streamed or not. */
 export const summaryFields = {
@@ -11,15 +32,7 @@ export const summaryFields = {
   total_duration_ms: z
     .int()
     .describe("Milliseconds from receiving the request to the end, queueing included."),
-  prompt_tokens: z.int().describe("Tokens of the prompt, template included."),
-  cached_tokens: z.int().describe("Prompt tokens reused from the KV cache."),
-  completion_tokens: z.int().describe("Tokens generated."),
-  draft_tokens: z
-    .int()
-    .optional()
-    .describe("Tokens that were guessed in advance and checked; absent: none were."),
-  draft_tokens_accepted: z.int().optional().describe("Of these, the ones that were right."),
-  tokens_per_second: z.number().describe("Generation speed."),
+  ...figureFields,
 };
 
 /** More decimals of tokens_per_second would be noise. */
@@ -36,15 +49,27 @@ export function summary(end: {
     done_reason: end.reason,
     ...limitFields(end),
     total_duration_ms: Math.round(end.totalMs),
-    prompt_tokens: end.usage.promptTokens,
-    cached_tokens: end.usage.cachedTokens,
-    completion_tokens: end.usage.completionTokens,
-    ...(end.usage.guesses && {
-      draft_tokens: end.usage.guesses.tokens,
-      draft_tokens_accepted: end.usage.guesses.kept,
-    }),
-    tokens_per_second: Number(end.tokensPerSecond.toFixed(RATE_DECIMALS)),
+    ...figures(end.usage, end.tokensPerSecond),
   };
+}
+
+function figures({ promptTokens, cachedTokens, completionTokens, guesses }: Usage, tokensPerSecond: number) {
+  return {
+    prompt_tokens: promptTokens,
+    cached_tokens: cachedTokens,
+    completion_tokens: completionTokens,
+    ...(guesses && { draft_tokens: guesses.tokens, draft_tokens_accepted: guesses.kept }),
+    tokens_per_second: Number(tokensPerSecond.toFixed(RATE_DECIMALS)),
+  };
+}
+
+/** The fields of {@link pieceFigureFields}, if the engine has told them. */
+export function pieceFigures({ soFar }: { readonly soFar?: Figures | undefined }) {
+  if (!soFar) return {};
+  const { usage, timings } = soFar;
+  // As at the end: the first token comes with the prompt.
+  const milliseconds = timings.completionMs + (usage.completionTokens > 1 ? 0 : timings.promptMs);
+  return figures(usage, milliseconds > 0 ? (1000 * usage.completionTokens) / milliseconds : 0);
 }
 
 export const wireToolCallSchema = z

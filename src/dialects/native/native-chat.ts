@@ -25,7 +25,14 @@ import {
   toTools,
 } from "./native-request-fields.ts";
 import { logprobsField, tokenFields } from "./answer-token.ts";
-import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./native-answer-fields.ts";
+import {
+  pieceFigureFields,
+  pieceFigures,
+  summary,
+  summaryFields,
+  wireToolCall,
+  wireToolCallSchema,
+} from "./native-answer-fields.ts";
 
 export const messageSchema = z.discriminatedUnion("role", [
   z.object({
@@ -99,6 +106,7 @@ export const chatLineSchema = z
       message: answerMessageSchema,
       ...logprobsField,
       prompt_progress: promptProgressSchema.optional().describe("If the request asks for it."),
+      ...pieceFigureFields,
       done: z.literal(false),
     }),
     chatAnswerSchema,
@@ -126,6 +134,7 @@ export function toChatRequest(body: ChatRequest): InferenceRequest {
     format: toFormat(body),
     logprobs: toLogprobs(body),
     ...toEngineFields(body),
+    timings: body.timings_per_token ?? false,
     ...toReasoningBudget(body),
     repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
@@ -190,6 +199,8 @@ export function toChatAnswer(model: string, answer: Answer): z.output<typeof cha
   };
 }
 
+type Line = Extract<z.output<typeof chatLineSchema>, { done: false }>;
+
 function chatLine(line: z.output<typeof chatLineSchema>): string {
   return ndjsonLine(line);
 }
@@ -202,31 +213,23 @@ export async function* toChatLines(
   { model, events }: InferenceStream,
   returnProgress = false,
 ): AsyncGenerator<string> {
-  const piece = (content: string, more: Partial<z.output<typeof answerMessageSchema>> = {}): string =>
-    chatLine({ model, message: { role: "assistant", content, ...more }, done: false });
+  const piece = (message: Partial<Line["message"]>, more: Partial<Omit<Line, "message">> = {}): string =>
+    chatLine({ model, message: { role: "assistant", content: "", ...message }, ...more, done: false });
   for await (const event of wholeToolCalls(events)) {
     switch (event.type) {
       case "start":
         break;
-      case "prompt-progress": {
-        const message = { role: "assistant", content: "" } as const;
-        if (returnProgress)
-          yield chatLine({ model, message, prompt_progress: toPromptProgress(event), done: false });
+      case "prompt-progress":
+        if (returnProgress) yield piece({}, { prompt_progress: toPromptProgress(event) });
         break;
-      }
       case "text-delta":
-        yield chatLine({
-          model,
-          message: { role: "assistant", content: event.text },
-          ...tokenFields(event.logprobs),
-          done: false,
-        });
+        yield piece({ content: event.text }, { ...tokenFields(event.logprobs), ...pieceFigures(event) });
         break;
       case "reasoning-delta":
-        yield piece("", { thinking: event.text });
+        yield piece({ thinking: event.text }, pieceFigures(event));
         break;
       case "tool-call":
-        yield piece("", { tool_calls: [wireToolCall(event.call)] });
+        yield piece({ tool_calls: [wireToolCall(event.call)] });
         break;
       case "done":
         yield chatLine({ model, message: { role: "assistant", content: "" }, done: true, ...summary(event) });

@@ -22,7 +22,14 @@ import {
   toToolChoice,
   toTools,
 } from "./native-request-fields.ts";
-import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./native-answer-fields.ts";
+import {
+  pieceFigureFields,
+  pieceFigures,
+  summary,
+  summaryFields,
+  wireToolCall,
+  wireToolCallSchema,
+} from "./native-answer-fields.ts";
 
 export const generateRequestSchema = z
   .object({
@@ -59,6 +66,7 @@ export const generateLineSchema = z
       response: z.string().describe("A piece of the text."),
       ...logprobsField,
       prompt_progress: promptProgressSchema.optional().describe("If the request asks for it."),
+      ...pieceFigureFields,
       done: z.literal(false),
     }),
     generateAnswerSchema,
@@ -78,6 +86,7 @@ export function toGenerateRequest(body: GenerateRequest): InferenceRequest {
     format: toFormat(body),
     logprobs: toLogprobs(body),
     ...toEngineFields(body),
+    timings: body.timings_per_token ?? false,
     ...toReasoningBudget(body),
     repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
@@ -147,10 +156,22 @@ export async function* toGenerateLines(
           yield generateLine({ model, response: "", prompt_progress: toPromptProgress(event), done: false });
         break;
       case "text-delta":
-        yield generateLine({ model, response: event.text, ...tokenFields(event.logprobs), done: false });
+        yield generateLine({
+          model,
+          response: event.text,
+          ...tokenFields(event.logprobs),
+          ...pieceFigures(event),
+          done: false,
+        });
         break;
       case "reasoning-delta":
-        yield generateLine({ model, response: "", thinking: event.text, done: false });
+        yield generateLine({
+          model,
+          response: "",
+          thinking: event.text,
+          ...pieceFigures(event),
+          done: false,
+        });
         break;
       case "tool-call":
         yield generateLine({ model, response: "", tool_calls: [wireToolCall(event.call)], done: false });

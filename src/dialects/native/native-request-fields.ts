@@ -15,6 +15,7 @@ import { foreignFields } from "../foreign-fields.ts";
 import { thinkingFields } from "../thinking-fields.ts";
 import { SAMPLING_FIELDS } from "../../engine/protocol/sampling-fields.ts";
 import { samplingFields } from "../sampling-fields.ts";
+import { timingsPerTokenField } from "../timings.ts";
 
 /** Used when neither the request nor the Modelfile sets a limit. */
 export const DEFAULT_MAX_TOKENS = 512;
@@ -53,6 +54,7 @@ export const generationFields = {
   // A seed that cannot be one is a mistake; clients of the other APIs send any number.
   seed: z.int().min(-1).nullish().describe(SAMPLING_FIELDS.seed.description),
   ...engineFields,
+  timings_per_token: timingsPerTokenField,
   stop: list(z.string().min(1), { most: MAX_STOPS })
     .nullish()
     .describe("Stop sequences; they are not part of the answer."),

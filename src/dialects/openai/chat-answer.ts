@@ -10,6 +10,7 @@ import { sseData } from "../../http/streaming/sse-frame.ts";
 import { limitField, limitFields } from "../../inference/answer-limit.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import { toPromptProgress } from "../prompt-progress.ts";
+import { eventTimings } from "../timings.ts";
 import type { AnswerEvent } from "./custom-tools/decode-custom-calls.ts";
 import { functionCallSchema } from "./legacy-functions.ts";
 import {
@@ -174,7 +175,7 @@ function toReason(reason: FinishReason, { legacyCalls }: ChatAnswerStyle): z.out
 export async function* toChatChunks(
   answer: AnswerHead,
   events: AsyncIterable<AnswerEvent>,
-  { includeUsage, returnProgress, ...style }: ChatAnswerStyle & StreamOptions,
+  { includeUsage, returnProgress, timingsPerToken, ...style }: ChatAnswerStyle & StreamOptions,
 ): AsyncGenerator<string, void, undefined> {
   const frame = (choices: ChunkChoice[], usage: Chunk["usage"], more: Partial<Chunk> = {}): string => {
     const { id, created, model } = answer;
@@ -190,7 +191,8 @@ export async function* toChatChunks(
       continue;
     }
     const more = toChunkChoice(choice, event, style);
-    if (more) yield frame([more], null);
+    const timings = timingsPerToken ? eventTimings(event) : undefined;
+    if (more) yield frame([more], null, timings && { timings });
     if (event.type === "done") usages[choice] = event.usage;
   }
   if (includeUsage) yield frame([], toUsage(usages));

@@ -61,6 +61,7 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
     format,
     logprobs: toLogprobs(body),
     ...toEngineFields(body),
+    timings: body.timings_per_token ?? false,
     ...toReasoningBudget(body),
     repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { sampling: DEFAULT_SAMPLING },

@@ -4,6 +4,7 @@ import { sseData } from "../../http/streaming/sse-frame.ts";
 import { limitField, limitFields } from "../../inference/answer-limit.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import { toPromptProgress } from "../prompt-progress.ts";
+import { eventTimings } from "../timings.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
 import type { PromptToken } from "../../inference/score-prompt.ts";
 import {
@@ -139,7 +140,7 @@ function tokenText(bytes: Uint8Array): string {
 export async function* toCompletionChunks(
   context: CompletionContext,
   events: AsyncIterable<ChoiceEvent>,
-  { includeUsage, returnProgress }: StreamOptions,
+  { includeUsage, returnProgress, timingsPerToken }: StreamOptions,
 ): AsyncGenerator<string, void, undefined> {
   const frame = (choices: Chunk["choices"], usage: Chunk["usage"], more: Partial<Chunk> = {}): string => {
     const { id, created, model } = context.head;
@@ -150,6 +151,7 @@ export async function* toCompletionChunks(
   const offsets: number[] = [];
   for await (const event of events) {
     const index = event.choice ?? 0;
+    const timings = timingsPerToken ? eventTimings(event) : undefined;
     if (event.type === "start") {
       const prompt = echoed(context, index);
       if (!prompt) continue;
@@ -163,12 +165,13 @@ export async function* toCompletionChunks(
     } else if (event.type === "text-delta") {
       const logprobs = toLogprobs(event.logprobs ?? [], offsets[index] ?? 0);
       offsets[index] = (offsets[index] ?? 0) + event.text.length;
-      yield frame([{ index, text: event.text, logprobs, finish_reason: null }], null);
+      yield frame([{ index, text: event.text, logprobs, finish_reason: null }], null, timings && { timings });
     } else if (event.type === "done") {
       usages[index] = event.usage;
       yield frame(
         [{ index, text: "", logprobs: null, finish_reason: event.reason, ...limitFields(event) }],
         null,
+        timings && { timings },
       );
     }
   }

@@ -121,6 +121,7 @@ export function toCompletionRequests(
       format,
       logprobs: alternatives ?? (isRanked ? 0 : undefined),
       ...toEngineFields(body),
+      timings: body.timings_per_token ?? false,
       // Harnesses that score a prompt take the last entry away, which is that of the one token they ask for.
       ...(needsPromptTokens(body) && { emptyTokens: true }),
       repetitionGuard: body.repetition_guard ?? undefined,

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { promptProgressSchema } from "../prompt-progress.ts";
+import { timingsSchema } from "../timings.ts";
 import type { TokenLogprob, Usage } from "../../engine/protocol/generation.ts";
 
 /** Fields that every chunk of an answer repeats. */
@@ -14,11 +15,15 @@ export interface AnswerHead {
 export interface StreamOptions {
   readonly includeUsage: boolean;
   readonly returnProgress: boolean;
+  readonly timingsPerToken: boolean;
 }
 
-/** A chunk's progress of the prompt. */
+/** How far a chunk is. */
 export const progressFields = {
   prompt_progress: promptProgressSchema.optional().describe("If the request asks for it."),
+  timings: timingsSchema
+    .optional()
+    .describe("With timings_per_token: up to this chunk, and of the whole choice in its last one."),
 };
 
 /** @param prefix "chatcmpl", "cmpl" or "rerank" */

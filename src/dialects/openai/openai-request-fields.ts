@@ -9,6 +9,7 @@ import { foreignFields } from "../foreign-fields.ts";
 import { returnProgressField } from "../prompt-progress.ts";
 import type { StreamOptions } from "./openai-answer-fields.ts";
 import { samplingFields } from "../sampling-fields.ts";
+import { timingsPerTokenField } from "../timings.ts";
 
 /** The API's own limit for one prompt. */
 const MAX_CHOICES = 128;
@@ -19,6 +20,7 @@ export const commonFields = {
   model: modelName.nullish().describe("Model name. Default: the daemon's default model."),
   ...samplingFields,
   ...engineFields,
+  timings_per_token: timingsPerTokenField,
   ...foreignFields,
   stop: z
     .union([z.string(), list(z.string(), { most: MAX_STOPS })])
@@ -53,6 +55,7 @@ export function toStreamOptions(body: CommonFields): StreamOptions {
   return {
     includeUsage: body.stream_options?.include_usage ?? false,
     returnProgress: body.return_progress ?? false,
+    timingsPerToken: body.timings_per_token ?? false,
   };
 }
 

@@ -35,6 +35,7 @@ export class AnswerReader {
       maxTokens: request.maxTokens,
       topLogprobs: request.logprobs ?? 0,
       details: request.details,
+      timings: request.timings,
     });
     this.#depth = new AnswerDepth(request.format);
   }

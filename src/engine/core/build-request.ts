@@ -57,7 +57,7 @@ export function buildCompletionCall(
     stream_options: { include_usage: true },
     return_progress: true,
     // With the tokens so far, of which some have no text.
-    ...(sharedContext && { timings_per_token: true }),
+    ...((sharedContext || request.timings) && { timings_per_token: true }),
     ...(request.stop.length > 0 && { stop: request.stop }),
     // Only verbose answers contain the stop string, and the prompt.
     ...((request.stop.length > 0 || request.details) && { verbose: true }),

@@ -1,10 +1,9 @@
 import type {
+  Figures,
   FinishReason,
   GenerationDetails,
   GenerationEvent,
-  Timings,
   TokenLogprob,
-  Usage,
 } from "../protocol/generation.ts";
 import type { ChunkDelta, ChunkLogprob, ChunkToken, CompletionChunk } from "./completion-chunk.ts";
 
@@ -19,6 +18,7 @@ export class ChunkReader {
   /** Requested alternatives per position; raw completions always contain at least one. */
   readonly #topLogprobs: number;
   readonly #wantsDetails: boolean;
+  readonly #wantsTimings: boolean;
   readonly #toolCalls = new Set<number>();
   #reason: FinishReason | undefined;
   #stopSequence: string | undefined;
@@ -33,9 +33,11 @@ export class ChunkReader {
     maxTokens: number | undefined;
     topLogprobs: number;
     details?: boolean | undefined;
+    timings?: boolean | undefined;
   }) {
     this.#maxTokens = options.maxTokens;
     this.#wantsDetails = options.details ?? false;
+    this.#wantsTimings = options.timings ?? false;
     this.#topLogprobs = options.topLogprobs;
   }
 
@@ -92,7 +94,12 @@ export class ChunkReader {
     return { type: "answer-progress", usage: { ...usage, completionTokens }, timings };
   }
 
-  #soFar(): { usage: Usage; timings: Timings } {
+  /** What a piece of the answer has besides itself. */
+  #asked(): { soFar?: Figures } {
+    return this.#wantsTimings && this.#timings ? { soFar: this.#soFar() } : {};
+  }
+
+  #soFar(): Figures {
     const {
       prompt_ms = 0,
       predicted_ms = 0,
@@ -118,11 +125,16 @@ export class ChunkReader {
     if (delta.reasoning_content) {
       this.#pieces += 1;
       this.#reasoningTokens += 1;
-      yield { type: "reasoning-delta", text: delta.reasoning_content };
+      yield { type: "reasoning-delta", text: delta.reasoning_content, ...this.#asked() };
     }
     if (delta.content || logprobs?.length) {
       this.#pieces += 1;
-      yield { type: "text-delta", text: delta.content ?? "", ...(logprobs && { logprobs }) };
+      yield {
+        type: "text-delta",
+        text: delta.content ?? "",
+        ...(logprobs && { logprobs }),
+        ...this.#asked(),
+      };
     }
     for (const call of delta.tool_calls ?? []) {
       const index = call.index ?? 0;
@@ -133,7 +145,7 @@ export class ChunkReader {
         yield { type: "tool-call-start", index, id, name: call.function?.name ?? "", ...soFar };
       }
       const text = call.function?.arguments;
-      if (text) yield { type: "tool-call-delta", index, arguments: text };
+      if (text) yield { type: "tool-call-delta", index, arguments: text, ...this.#asked() };
     }
   }
 

@@ -165,6 +165,8 @@ export const generationRequestSchema = z.object({
   cachePrompt: z.boolean(),
   /** Report how the prompt was read when the answer is done. */
   details: z.boolean().optional(),
+  /** Report usage and timings so far with each piece of the answer. */
+  timings: z.boolean().optional(),
 });
 export type GenerationRequest = z.infer<typeof generationRequestSchema>;
 
@@ -204,6 +206,13 @@ const timingsSchema = z.object({
 });
 export type Timings = z.infer<typeof timingsSchema>;
 
+const figuresSchema = z.object({ usage: usageSchema, timings: timingsSchema });
+/** How much has been read and generated up to a place in an answer, and how long that took. */
+export type Figures = z.infer<typeof figuresSchema>;
+
+/** If the request asks for them. */
+const soFar = figuresSchema.optional();
+
 const detailsSchema = z.object({
   /** As the model has read it, with the special tokens that were added. */
   prompt: z.string(),
@@ -238,17 +247,18 @@ export const generationEventSchema = z.discriminatedUnion("type", [
     type: z.literal("text-delta"),
     text: z.string(),
     logprobs: z.array(tokenLogprobSchema).optional(),
+    soFar,
   }),
-  z.object({ type: z.literal("reasoning-delta"), text: z.string() }),
+  z.object({ type: z.literal("reasoning-delta"), text: z.string(), soFar }),
   z.object({
     type: z.literal("tool-call-start"),
     index: z.int().min(0),
     id: z.string(),
     name: z.string(),
-    /** When only one call is allowed: usage and timings up to the start of another one. */
-    soFar: z.object({ usage: usageSchema, timings: timingsSchema }).optional(),
+    /** When only one call is allowed: up to the start of another one. */
+    soFar,
   }),
-  z.object({ type: z.literal("tool-call-delta"), index: z.int().min(0), arguments: z.string() }),
+  z.object({ type: z.literal("tool-call-delta"), index: z.int().min(0), arguments: z.string(), soFar }),
   /**
    * In a shared context, after every {@link ANSWER_PROGRESS_TOKENS}: usage and timings up to here, with the tokens that have
    * no text, or none yet.

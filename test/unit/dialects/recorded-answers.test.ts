@@ -56,6 +56,7 @@ async function throughChat(answer: string): Promise<Outcome> {
       toChatChunks(head, eventsOf(answer), {
         includeUsage: false,
         returnProgress: false,
+        timingsPerToken: false,
         legacyCalls: false,
         customTools: new Set(),
       }),

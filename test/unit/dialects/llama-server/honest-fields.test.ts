@@ -20,6 +20,7 @@ const common = {
   n: 2,
   stop: "END",
   repetition_guard: true,
+  timings_per_token: true,
   n_probs: 2,
   return_tokens: true,
 };

@@ -5,7 +5,7 @@ import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { createInference } from "../../../../src/inference/create-inference.ts";
 import { type ServerFrame, serverFrameSchema } from "../../../../src/dialects/native/chat-frames.ts";
 import { ChatSocket, MAX_CHATS_PER_SOCKET } from "../../../../src/dialects/native/chat-socket.ts";
-import { aborted, FakeEngine } from "../../../support/fake-engine.ts";
+import { aborted, DONE, FakeEngine } from "../../../support/fake-engine.ts";
 import { FakeModels } from "../../../support/fake-models.ts";
 import { FakeMetrics } from "../../../support/fake-metrics.ts";
 import { failing, PLAIN_TEXT, PROGRESS, THINKING_AND_TOOLS } from "../recorded-events.ts";
@@ -103,6 +103,27 @@ describe("a chat", () => {
     peer.say({ type: "chat", id: "a", messages, return_progress: true });
     await peer.seen({ type: "done" });
     expect(peer.frames).toContainEqual({ type: "progress", id: "a", ...PROGRESS });
+  });
+
+  test("tells tokens and times with each piece, when asked", async () => {
+    const peer = connect();
+    const usage = { promptTokens: 5, completionTokens: 2, cachedTokens: 1, reasoningTokens: 1 };
+    const soFar = { usage, timings: { promptMs: 10, completionMs: 40 } };
+    peer.engine.script = async function* ({ timings }) {
+      const more = timings ? { soFar } : {};
+      yield { type: "start" };
+      yield { type: "reasoning-delta", text: "Hm", ...more };
+      yield { type: "text-delta", text: "Hi", ...more };
+      yield DONE;
+    };
+    const figures = { prompt_tokens: 5, cached_tokens: 1, completion_tokens: 2, tokens_per_second: 50 };
+    peer.say({ type: "chat", id: "a", messages, timings_per_token: true });
+    await peer.seen({ type: "done" });
+    expect(peer.frames).toContainEqual({ type: "reasoning", id: "a", content: "Hm", ...figures });
+    expect(peer.frames).toContainEqual({ type: "delta", id: "a", content: "Hi", ...figures });
+    peer.say({ type: "chat", id: "b", messages });
+    await peer.seen({ type: "done", id: "b" });
+    expect(peer.frames).toContainEqual({ type: "delta", id: "b", content: "Hi" });
   });
 
   test("shows reasoning and whole tool calls", async () => {

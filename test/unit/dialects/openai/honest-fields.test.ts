@@ -24,6 +24,7 @@ const common = {
   ...ENGINE_SAMPLES,
   model: "other",
   repetition_guard: true,
+  timings_per_token: true,
   stop: "END",
   n: 2,
   n_predict: 3,

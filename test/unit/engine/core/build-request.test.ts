@@ -127,6 +127,11 @@ describe("a request to llama.cpp's server", () => {
     expect(bodyOf(chatRequest("x", { format }, { thinking: true }))).not.toHaveProperty("reasoning_format");
   });
 
+  test("has the timings of each piece only where they are needed", () => {
+    expect(bodyOf(promptRequest("x"))).not.toHaveProperty("timings_per_token");
+    expect(bodyOf(promptRequest("x", { timings: true }))).toMatchObject({ timings_per_token: true });
+  });
+
   test.each(["auto", "none", "required"] as const)("passes the tool choice %s on", (toolChoice) => {
     const body = bodyOf(
       chatRequest("x", {}, { tools: [{ name: "a" }], toolChoice, parallelToolCalls: false }),

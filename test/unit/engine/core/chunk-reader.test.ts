@@ -5,15 +5,19 @@ import type { GenerationEvent } from "../../../../src/engine/protocol/generation
 
 function fold(
   chunks: readonly CompletionChunk[],
-  options: { maxTokens?: number; topLogprobs?: number } = {},
+  options: { maxTokens?: number; topLogprobs?: number; timings?: boolean } = {},
 ): GenerationEvent[] {
-  const reader = new ChunkReader({ maxTokens: options.maxTokens, topLogprobs: options.topLogprobs ?? 0 });
+  const reader = new ChunkReader({ maxTokens: undefined, topLogprobs: 0, ...options });
   return [...chunks.flatMap((chunk) => [...reader.push(chunk)]), reader.finish()];
 }
 
 type Delta = NonNullable<NonNullable<CompletionChunk["choices"]>[0]["delta"]>;
 const delta = (content: Delta): CompletionChunk => ({ choices: [{ delta: content, finish_reason: null }] });
 const end = (finish_reason: string): CompletionChunk => ({ choices: [{ delta: {}, finish_reason }] });
+const at = (predicted_n: number, content: Delta): CompletionChunk => ({
+  ...delta(content),
+  timings: { prompt_ms: 2, predicted_ms: predicted_n, predicted_n, cache_n: 1 },
+});
 const usage: CompletionChunk = {
   choices: [],
   usage: { prompt_tokens: 9, completion_tokens: 4, prompt_tokens_details: { cached_tokens: 3 } },
@@ -21,6 +25,9 @@ const usage: CompletionChunk = {
 };
 
 const call = (index: number, part: object): CompletionChunk => delta({ tool_calls: [{ index, ...part }] });
+
+const figuresOf = (events: GenerationEvent[]): unknown[] =>
+  events.flatMap((event) => ("soFar" in event && event.soFar ? [event.soFar] : []));
 
 describe("the events of an answer", () => {
   test("are its text, reason, usage and timings", () => {
@@ -41,6 +48,23 @@ describe("the events of an answer", () => {
     expect(fold([end("stop"), { ...usage, timings }]).at(-1)).toMatchObject({
       usage: { completionTokens: 4, guesses: { tokens: 12, kept: 7 } },
     });
+  });
+
+  test("tell tokens and times with each piece, when asked", () => {
+    const chunks = [
+      { prompt_progress: { processed: 5, total: 5 } },
+      at(1, { reasoning_content: "hm" }),
+      at(3, { content: "yes" }),
+      at(4, { tool_calls: [{ index: 0, function: { name: "f", arguments: "{}" } }] }),
+      usage,
+    ];
+    expect(figuresOf(fold(chunks, { timings: true }))).toEqual(
+      [1, 3, 4].map((completionTokens) => ({
+        usage: { promptTokens: 5, completionTokens, cachedTokens: 1, reasoningTokens: 1 },
+        timings: { promptMs: 2, completionMs: completionTokens },
+      })),
+    );
+    expect(figuresOf(fold(chunks))).toEqual([]);
   });
 
   test("keep reasoning apart and count it", () => {

@@ -1,5 +1,12 @@
 import { z } from "zod";
-import type { Timings, Usage } from "../../engine/protocol/generation.ts";
+import type { Timings, Usage } from "../engine/protocol/generation.ts";
+import type { InferenceEvent } from "../inference/inference.ts";
+
+/** As in llama.cpp's server, in every API that can report it. */
+export const timingsPerTokenField = z
+  .boolean()
+  .nullish()
+  .describe("With stream: report the tokens and times so far with each piece of the answer. Default: false.");
 
 export const timingsSchema = z
   .object({
@@ -12,11 +19,19 @@ export const timingsSchema = z
     predicted_ms: z.number(),
     predicted_per_token_ms: z.number(),
     predicted_per_second: z.number(),
+    draft_n: z.int().optional().describe("Tokens that were guessed in advance; absent: none were."),
+    draft_n_accepted: z.int().optional().describe("Of these, the ones that were right."),
   })
   .meta({ id: "LlamaServerTimings" });
 
+/** Those of a piece up to there, if the engine has told them, or of the whole answer at its end. */
+export function eventTimings(event: InferenceEvent): z.output<typeof timingsSchema> | undefined {
+  if (event.type === "done") return answerTimings(event.usage, event.timings);
+  return "soFar" in event && event.soFar ? answerTimings(event.soFar.usage, event.soFar.timings) : undefined;
+}
+
 export function answerTimings(
-  { promptTokens, cachedTokens, completionTokens }: Usage,
+  { promptTokens, cachedTokens, completionTokens, guesses }: Usage,
   { promptMs, completionMs }: Timings,
 ): z.output<typeof timingsSchema> {
   const computed = Math.max(0, promptTokens - cachedTokens);
@@ -30,6 +45,7 @@ export function answerTimings(
     predicted_ms: completionMs,
     predicted_per_token_ms: ratio(completionMs, completionTokens),
     predicted_per_second: ratio(1000 * completionTokens, completionMs),
+    ...(guesses && { draft_n: guesses.tokens, draft_n_accepted: guesses.kept }),
   };
 }
 
