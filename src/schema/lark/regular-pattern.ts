@@ -1,4 +1,5 @@
-import { type CodePoints, inBothCases, outside, setPattern } from "./character-set.ts";
+import type { CodePoints } from "../code-point-set.ts";
+import { inBothCases, outside, setPattern } from "./character-set.ts";
 
 /** A grammar or regular expression that cannot be enforced; the message says why, after "it". */
 export class UnenforceableError extends Error {
