@@ -2,7 +2,7 @@ import { Grammar } from "./gbnf/grammar.ts";
 import { GrammarWriter, MAX_GRAMMAR_LENGTH } from "./gbnf/grammar-writer.ts";
 import { leftRecursiveRule } from "./gbnf/left-recursion.ts";
 import { parseGbnf } from "./gbnf/parse-gbnf.ts";
-import { toRegularPattern, UnenforceableError } from "./lark/regular-pattern.ts";
+import { TooOftenError, toRegularPattern, UnenforceableError } from "./lark/regular-pattern.ts";
 import { larkToGbnf } from "./lark/write-lark.ts";
 import {
   GrammarSyntaxError,
@@ -81,7 +81,8 @@ function toPattern(expression: string): string {
   try {
     return `^(?:${toRegularPattern(expression)})$`;
   } catch (error) {
-    if (!(error instanceof UnenforceableError) || !isEcmaScript(expression)) throw error;
+    const isOther = error instanceof UnenforceableError && !(error instanceof TooOftenError);
+    if (!isOther || !isEcmaScript(expression)) throw error;
     return `^(?:${expression})$`;
   }
 }
