@@ -122,12 +122,13 @@ describe("daybreak-mini thinks aloud when asked to, then answers rightly", () =>
 });
 
 test("daybreak-mini, cut off in its thinking, ends it a second time, and its answer has no tag", async () => {
+  const budget = { thinking_budget_tokens: 2 };
   const { choices } = await openai.chat.completions.create({
     model,
     messages: user("What is 7+5?"),
     ...greedy,
     max_tokens: MAX_TOKENS,
-    ...{ thinking_budget_tokens: 2 },
+    ...budget,
   });
   expect(choices[0]?.message).toMatchObject({
     reasoning_content: expect.stringMatching(/\w/),

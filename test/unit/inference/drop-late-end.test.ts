@@ -12,6 +12,10 @@ function text(piece: string): GenerationEvent {
   return { type: "text-delta", text: piece };
 }
 
+function logprob(token: string): TokenLogprob {
+  return { id: 1, token, logprob: -1, bytes: null, top: [] };
+}
+
 function read(reasoning: string, pieces: readonly string[], budget = 2): { reasoning: string; text: string } {
   const thought: GenerationEvent[] = reasoning === "" ? [] : [{ type: "reasoning-delta", text: reasoning }];
   const result = { reasoning: "", text: "" };
@@ -49,9 +53,12 @@ describe("after reasoning that was cut off", () => {
   });
 
   test("a long answer is sent before its end, with the log-probabilities of its pieces", () => {
-    const logprob = (token: string): TokenLogprob => ({ id: 1, token, logprob: -1, bytes: null, top: [] });
     const pieces = [LONG, "so ", "</", "think>", " 12"];
-    const events = pieces.map((piece) => ({ ...text(piece), logprobs: [logprob(piece)] }));
+    const events = pieces.map((piece): GenerationEvent => ({
+      type: "text-delta",
+      text: piece,
+      logprobs: [logprob(piece)],
+    }));
     const reader = dropLateEnd({ budget: 0, tags: TAGS });
     expect(Array.from(reader(events[0]!))).toEqual([events[0]]);
     expect(readEvents(reader, events.slice(1))).toEqual([events[1], events[4]]);
