@@ -197,7 +197,7 @@ fetch(url + "/v1/messages", { method: "POST", headers, body: JSON.stringify({ mo
   .then(() => process.exit(7));
 `;
     writeFileSync(path.join(folder, "claude"), agent, { mode: 0o755 });
-    const options = ["-m", MODEL, "--context-size", "1024"];
+    const options = ["-m", MODEL, "--context-size", "16384"];
     const PATH = `${folder}${path.delimiter}${process.env["PATH"]}`;
     const ran = await cli(["launch", "claude", ...options, "--", "hi"], { env: { PATH } });
     expect(ran).toMatchObject({ code: 7, stdout: `message ${MODEL}\n`, stderr: "" });
