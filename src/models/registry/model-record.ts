@@ -148,6 +148,7 @@ function mergeSettings(base: ModelSettings, own: ModelSettings): ModelSettings {
     contextSize: own.contextSize ?? base.contextSize,
     gpuLayers: own.gpuLayers ?? base.gpuLayers,
     load: mergeLoadSettings(own.load, base.load),
+    speculation: own.speculation ?? base.speculation,
     thinking: own.thinking ?? base.thinking,
     toolFormat: own.toolFormat ?? base.toolFormat,
     capabilities: { ...base.capabilities, ...own.capabilities },

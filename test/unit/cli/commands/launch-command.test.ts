@@ -169,7 +169,10 @@ describe("launch", () => {
 
   it("prints with --json how an agent would be run that is not there", async () => {
     const { code, run } = await launch({}, ["claude", "-m", "m"], { PATH: "/nonexistent" });
-    expect({ code, run }).toMatchObject({ code: 0, run: { program: "claude", env: { ANTHROPIC_MODEL: "m" } } });
+    expect({ code, run }).toMatchObject({
+      code: 0,
+      run: { program: "claude", env: { ANTHROPIC_MODEL: "m" } },
+    });
   });
 
   it("loads a model that its settings stretch with as much as it can reach then", async () => {
