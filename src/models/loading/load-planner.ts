@@ -78,6 +78,15 @@ const GUESS_TOKENS = 16;
 /** llama.cpp takes two models for ones with the same tokens when they differ by no more, which are unused ones at the end. */
 const MOST_FURTHER_TOKENS = 128;
 
+/** What a file is. */
+const IN_WORDS: Readonly<Record<NonNullable<GgufSummary["auxiliary"]> | GgufSummary["purpose"], string>> = {
+  adapter: "an adapter",
+  projector: "a projector",
+  generate: "a model that generates text",
+  embed: "an embedding model",
+  rerank: "a reranker model",
+};
+
 /** Decides on the exact engine to start for a model on disk. */
 export class LoadPlanner {
   readonly #options: LoadPlannerOptions;
@@ -233,8 +242,11 @@ export class LoadPlanner {
 
   async #auxiliary(file: ModelFile, kind: NonNullable<GgufSummary["auxiliary"]>): Promise<string> {
     const real = await realModelPath(file);
-    const { auxiliary } = await this.#options.inspect([real]);
+    const { auxiliary, purpose } = await this.#options.inspect([real]);
     if (auxiliary === kind) return real;
-    throw new ServiceError("invalid_model_file", `${file.path} is not a ${kind}.`);
+    throw new ServiceError(
+      "invalid_model_file",
+      `${file.path} is not ${IN_WORDS[kind]} but ${IN_WORDS[auxiliary ?? purpose]}.`,
+    );
   }
 }
