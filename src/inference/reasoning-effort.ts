@@ -1,5 +1,6 @@
 import type { GenerationInput, GenerationRequest } from "../engine/protocol/generation.ts";
 import type { Model } from "../models/model.ts";
+import type { InferenceRequest } from "./inference.ts";
 import { traitsOf } from "./template-traits.ts";
 
 /**
@@ -34,6 +35,25 @@ export function resolveReasoning(
   const { reasoningStart = "", reasoningEnd } = traitsOf(template);
   const { start = reasoningStart, end = reasoningEnd } = settings.thinking ?? {};
   return { reasoning: { budget, ...(end !== undefined && { tags: { start, end } }) } };
+}
+
+/** Whether an effort or a budget asks for reasoning. */
+export function wishesThinking(
+  variables: Readonly<Record<string, unknown>> | undefined,
+  budget: number | undefined,
+): boolean {
+  return variables?.[LEVEL_VARIABLE] !== undefined || (budget ?? 0) > 0;
+}
+
+/** What to tell whose effort or budget a model without reasoning cannot follow. */
+export function unheardThinking(
+  { input, reasoningBudget }: Pick<InferenceRequest, "input" | "reasoningBudget">,
+  { alias, capabilities, settings, gguf }: Model,
+): readonly string[] {
+  if ((input.kind !== "chat" && input.kind !== "instruct") || capabilities.thinking) return [];
+  if (!wishesThinking(input.templateVariables, reasoningBudget)) return [];
+  if ((settings.template ?? gguf.chatTemplate)?.includes(LEVEL_VARIABLE)) return [];
+  return [`"${alias}" does not support thinking, so it answers without`];
 }
 
 function budgetOfEffort(

@@ -18,7 +18,7 @@ import { fittingMessages } from "./fitting-messages.ts";
 import type { InferenceRequest } from "./inference.ts";
 import { infillPrompt } from "./infill-prompt.ts";
 import { withReadableCalls } from "./readable-calls.ts";
-import { resolveReasoning } from "./reasoning-effort.ts";
+import { resolveReasoning, unheardThinking, wishesThinking } from "./reasoning-effort.ts";
 import { resolveTools, type WrittenCalls } from "./resolve-tools.ts";
 import { withShortCallIds } from "./short-call-ids.ts";
 import type { ReasoningTags } from "./split-reasoning.ts";
@@ -91,7 +91,12 @@ export function resolveGeneration(
     calls: withTools?.calls,
     ...(check && { check }),
     callChecks: chosen.checks,
-    warnings: [...(request.warnings ?? []), ...warnings, ...chosen.warnings],
+    warnings: [
+      ...(request.warnings ?? []),
+      ...unheardThinking(request, model),
+      ...warnings,
+      ...chosen.warnings,
+    ],
     tokenLimit,
     repetitionGuard: request.repetitionGuard ?? settings.repetitionGuard,
     traits,
@@ -187,8 +192,7 @@ function thinkingOf(
 ): { thinking?: boolean } {
   if (asked !== undefined) return { thinking: asked };
   if (!model.capabilities.thinking) return {};
-  const isWished = variables?.["reasoning_effort"] !== undefined || (budget ?? 0) > 0;
-  return { thinking: isWished || (model.settings.thinking?.enabled ?? false) };
+  return { thinking: wishesThinking(variables, budget) || (model.settings.thinking?.enabled ?? false) };
 }
 
 function withBias(sampling: Sampling, bias: NonNullable<Sampling["logitBias"]>): Sampling {

@@ -23,7 +23,12 @@ export function unescapedIn(set: readonly CodePoints[]): CodePoints[] {
 
 /** The code points outside a set that need no escape in JSON. */
 export function unescapedOutside(set: readonly CodePoints[]): CodePoints[] {
-  let rest: CodePoints[] = [...UNESCAPED];
+  return without(UNESCAPED, set);
+}
+
+/** The code points of one set that are not in another. */
+export function without(all: readonly CodePoints[], set: readonly CodePoints[]): CodePoints[] {
+  let rest: CodePoints[] = [...all];
   for (const [from, to] of set) {
     rest = rest.flatMap(([first, last]) =>
       (

@@ -1,5 +1,5 @@
 import { GrammarWriter } from "./gbnf/grammar-writer.ts";
-import { toRegularPattern, UnenforceableError } from "./lark/regular-pattern.ts";
+import { TooOftenError, toRegularPattern, UnenforceableError } from "./lark/regular-pattern.ts";
 import { larkToGbnf } from "./lark/write-lark.ts";
 import { NotRegularError, SchemaTooComplexError } from "./schema-errors.ts";
 import { TextSet } from "./text/text-set.ts";
@@ -57,7 +57,8 @@ function toPattern(expression: string): string {
   try {
     return `^(?:${toRegularPattern(expression)})$`;
   } catch (error) {
-    if (!(error instanceof UnenforceableError) || !isEcmaScript(expression)) throw error;
+    const isOther = error instanceof UnenforceableError && !(error instanceof TooOftenError);
+    if (!isOther || !isEcmaScript(expression)) throw error;
     return `^(?:${expression})$`;
   }
 }

@@ -4,7 +4,7 @@ import type { ModelsOptions } from "../models-options.ts";
 import { isSame } from "./slot-identity.ts";
 import { headerOf, type ModelSlots } from "./model-slots.ts";
 import type { ModelHashes } from "./model-hashes.ts";
-import type { SavedHeader } from "./saved-file.ts";
+import type { SavedHeader } from "./saved-header.ts";
 import { SavedFolder } from "./saved-folder.ts";
 
 /** Conversations of one model that are kept. */

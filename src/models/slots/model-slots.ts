@@ -6,7 +6,7 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { ModelLease } from "../model.ts";
 import type { ModelHashes } from "./model-hashes.ts";
 import { SAVED_NAME, type SavedEntry, type SavedFolder } from "./saved-folder.ts";
-import type { SavedHeader } from "./saved-file.ts";
+import type { SavedHeader } from "./saved-header.ts";
 import { checkIdentity, type SlotIdentity, slotIdentity } from "./slot-identity.ts";
 
 /** The slots of a model, and the prompts that are saved of it. */

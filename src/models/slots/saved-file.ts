@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { open } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
-import { z } from "zod";
 import type { SlotState } from "../../engine/engine-slots.ts";
 import { STATE_PIECE_BYTES } from "../../engine/protocol/slots.ts";
 import { ServiceError } from "../../errors/service-error.ts";
+import { headerSchema, type SavedHeader } from "./saved-header.ts";
 
 /**
  * A file with what a slot had:
@@ -21,22 +21,6 @@ const PREFIX_BYTES = MAGIC.length + 4;
 const HASH_BYTES = 32;
 /** A header is a few hundred bytes long. */
 const MAX_HEADER_BYTES = 16 * 1024;
-
-const hex = z.string().regex(/^[0-9a-f]{64}$/);
-
-const headerSchema = z.object({
-  /** SHA-256 of the model's files. */
-  model: hex,
-  /** SHA-256 of the engine's WebAssembly. */
-  engine: hex,
-  /** SHA-256 of the load settings that change what the model computes. */
-  settings: hex,
-  tokens: z.int().min(1).max(STATE_PIECE_BYTES),
-  /** Bytes of the state. */
-  bytes: z.int().min(1),
-  contextSize: z.int().min(1),
-});
-export type SavedHeader = z.infer<typeof headerSchema>;
 
 /** Bytes of the file of such a state. */
 export function savedFileBytes(header: SavedHeader): number {

@@ -8,13 +8,8 @@ import { listNames } from "../../files/list-names.ts";
 import { removeFile } from "../../files/remove-file.ts";
 import { replaceFile } from "../../files/replace-file.ts";
 import { writeRefusal } from "../../files/write-refusal.ts";
-import {
-  readSavedFile,
-  readSavedHeader,
-  savedFileBytes,
-  type SavedHeader,
-  writeSavedFile,
-} from "./saved-file.ts";
+import { readSavedFile, readSavedHeader, savedFileBytes, writeSavedFile } from "./saved-file.ts";
+import type { SavedHeader } from "./saved-header.ts";
 
 /** Names that users give. */
 export const SAVED_NAME = /^[A-Za-z0-9][\w.-]{0,63}$/;

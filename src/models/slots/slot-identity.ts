@@ -4,7 +4,7 @@ import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { IMAGE_SHA256 } from "../../../wasm/engine-image.ts";
 import { STOCK_SHA256 } from "../../../wasm/llama-cpp-build.ts";
-import type { SavedHeader } from "./saved-file.ts";
+import type { SavedHeader } from "./saved-header.ts";
 
 /** What must be the same for a state to mean the same. */
 export type SlotIdentity = Pick<SavedHeader, "model" | "engine" | "settings">;

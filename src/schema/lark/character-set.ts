@@ -1,5 +1,4 @@
-/** An inclusive range of code points. */
-export type CodePoints = readonly [first: number, last: number];
+import { type CodePoints, without } from "../code-point-set.ts";
 
 /** What a complement such as `[^a]` can match: text without control characters other than tab and line ends. */
 const TEXT: readonly CodePoints[] = [
@@ -12,18 +11,7 @@ const TEXT: readonly CodePoints[] = [
 
 /** All text that is not in a set. */
 export function outside(set: readonly CodePoints[]): CodePoints[] {
-  let rest: CodePoints[] = [...TEXT];
-  for (const [from, to] of set) {
-    rest = rest.flatMap(([first, last]) =>
-      (
-        [
-          [first, Math.min(last, from - 1)],
-          [Math.max(first, to + 1), last],
-        ] as const
-      ).filter(([low, high]) => low <= high),
-    );
-  }
-  return rest;
+  return without(TEXT, set);
 }
 
 /** A set with both cases of its ASCII letters. */

@@ -34,7 +34,7 @@ const TOKENS: readonly (readonly [TokenKind | undefined, RegExp])[] = [
   ["name", /_*[a-zA-Z]\w*/y],
   ["text", /"(?:[^"\\\n]|\\.)*"i?/y],
   ["expression", /\/(?!\/)(?:[^/\\\n]|\\.)+\/[imslux]*/y],
-  ["number", /\d{1,4}/y],
+  ["number", /\d+/y],
   ["mark", /\.\.|->|[|()[\]*+?~]/y],
 ];
 

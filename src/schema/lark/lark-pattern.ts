@@ -1,7 +1,7 @@
 import { inBothCases, setPattern } from "./character-set.ts";
 import { COMMON_TERMINALS } from "./common-terminals.ts";
 import { type LarkGrammar, type LarkNode, parseLark } from "./lark-grammar.ts";
-import { UnenforceableError, toRegularPattern } from "./regular-pattern.ts";
+import { MAX_REPETITIONS, TooOftenError, UnenforceableError, toRegularPattern } from "./regular-pattern.ts";
 
 /** Longest pattern: every rule is written out wherever it is used, and the engine has to convert and to follow it. */
 const MAX_PATTERN_LENGTH = 32 * 1024;
@@ -130,6 +130,7 @@ function rangePattern(from: string, to: string): string {
 
 function quantifier(least: number, most: number): string {
   if (most < least) throw new UnenforceableError("has a repetition that ends before it begins");
+  if (least > MAX_REPETITIONS || (most > MAX_REPETITIONS && most !== Infinity)) throw new TooOftenError();
   if (most === Infinity) return least === 0 ? "*" : "+";
   return least === 0 && most === 1 ? "?" : `{${least},${most}}`;
 }

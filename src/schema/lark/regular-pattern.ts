@@ -1,12 +1,25 @@
-import { type CodePoints, inBothCases, outside, setPattern } from "./character-set.ts";
+import type { CodePoints } from "../code-point-set.ts";
+import { inBothCases, outside, setPattern } from "./character-set.ts";
 
 /** A grammar or regular expression that cannot be enforced; the message says why, after "it". */
 export class UnenforceableError extends Error {
   override readonly name = "UnenforceableError";
 }
 
+/** Most times that something may be repeated. */
+export const MAX_REPETITIONS = 9999;
+
+/** Something is repeated more often than a grammar can count. */
+export class TooOftenError extends UnenforceableError {
+  constructor() {
+    super(`repeats something more than ${MAX_REPETITIONS} times`);
+  }
+}
+
 /** Deepest nesting of groups. */
 const MAX_DEPTH = 50;
+
+const REPETITION = /^(?:[*+?]|\{\d{1,39}(?:,\d{0,39})?\}|\{,\d{0,39}\})/;
 
 const DIGITS: readonly CodePoints[] = [[0x30, 0x39]];
 const WORD: readonly CodePoints[] = [
@@ -81,7 +94,7 @@ class ExpressionReader {
     if (next === "[") return this.#class();
     if (next === ".") return this.#dot;
     if (next === "\\") return this.#set(this.#escape());
-    if ("^*+?".includes(next))
+    if ("^*+?".includes(next) || (next === "{" && REPETITION.test(`{${this.#rest()}`)))
       throw new UnenforceableError(`has ${next} where it means nothing or an anchor`);
     return this.#set([pointOf(next)]);
   }
@@ -102,7 +115,10 @@ class ExpressionReader {
 
   #quantifier(): string {
     if (!"*+?{".includes(this.#peek() ?? " ")) return "";
-    const found = /^(?:[*+?]|\{\d{1,4}(?:,\d{0,4})?\}|\{,\d{1,4}\})/.exec(this.#rest())?.[0] ?? "";
+    const found = REPETITION.exec(this.#rest())?.[0] ?? "";
+    const isEndless = found === "" && /^\{(?:\d*,)?\d{40}/.test(this.#rest());
+    if (isEndless || found.match(/\d+/g)?.some((times) => Number(times) > MAX_REPETITIONS))
+      throw new TooOftenError();
     this.#at += found.length;
     if (found === "") return "";
     this.#take("?"); // a lazy quantifier matches the same texts

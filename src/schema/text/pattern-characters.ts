@@ -63,8 +63,10 @@ export class PatternCharacters {
     if (this.take("+")) return [1, Infinity];
     if (this.take("?")) return [0, 1];
     const found = this.takeMatch(/^\{(\d+)(?:(,)(\d*))?\}/);
+    const min = Number(found?.[1] ?? 0);
+    if (min > MAX_LEAST || this.takeMatch(/^\{(?:\d+,)?\d{35}/))
+      throw new NotRegularError("it repeats something too many times");
     if (!found) return undefined;
-    const min = Number(found[1]);
     if (found[2] === undefined) return [min, min];
     return [min, found[3] === "" ? Infinity : Number(found[3])];
   }
@@ -74,5 +76,7 @@ export class PatternCharacters {
   }
 }
 
+/** Beyond, nothing that a model writes is long enough. */
+const MAX_LEAST = 1_000_000_000;
 /** A property with its longest name, or a quantifier with two large numbers. */
 const LONGEST_MATCH = 80;

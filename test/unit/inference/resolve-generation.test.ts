@@ -333,3 +333,25 @@ describe("a template whose prompt begins reasoning that llama.cpp does not see",
     expect(tagsOf({ thinking: true, messages: [USER, begun] })).toBeUndefined();
   });
 });
+
+describe("an effort or a budget of thinking", () => {
+  const wishes = [
+    { input: chat({ templateVariables: { reasoning_effort: "low" } }) },
+    { reasoningBudget: 5 },
+    { input: { kind: "instruct", prompt: "hi", images: [] }, reasoningBudget: 5 },
+  ] as const;
+
+  test("that a model without thinking cannot follow is told", () => {
+    for (const wish of wishes) {
+      expect(resolve(wish, model({}, {}, { alias: "plain" })).warnings).toEqual([
+        '"plain" does not support thinking, so it answers without',
+      ]);
+    }
+  });
+
+  test("is not told where it is followed, or asks for nothing", () => {
+    for (const wish of wishes) expect(resolve(wish, model({}, { thinking: true })).warnings).toEqual([]);
+    expect(resolve(wishes[0], model({ template: "{{ reasoning_effort }}" })).warnings).toEqual([]);
+    for (const reasoningBudget of [0, undefined]) expect(resolve({ reasoningBudget }).warnings).toEqual([]);
+  });
+});

@@ -12,6 +12,8 @@ describe("a regular expression becomes a grammar of the texts that it matches as
     [String.raw`\w+@\w+\.com\n`, ["a_1@b.com\n"], ["a@b.com", "@b.com\n"]],
     ["^(?P<verb>get|put) [^ ]+$", ["get x"], ["get ", "del x"]],
     ["(?i)yes|no", ["YES", "No"], ["yesno", ""]],
+    ["a{00002}{x}{,}{1", ["aa{x}{1", "aa{x}}}{1"], ["a{00002}{x}{1", "a{x}{1"]],
+    ["a{,}b", ["b", "aaab"], ["a{,}b"]],
     [String.raw`(?=.*\d)[a-z\d]{3}`, ["ab1", "1ab"], ["abc", "1abc"]],
   ])("%s", ([expression, good, bad]) => {
     expect(accepted(regexGrammar(expression), [...good, ...bad])).toEqual(good);
@@ -21,6 +23,11 @@ describe("a regular expression becomes a grammar of the texts that it matches as
     [String.raw`(a)\1`, "it has a back-reference"],
     [String.raw`(a\Z)`, "it has a group that is not closed, or an anchor in a group"],
     ["[a", "it ends too early"],
+    ["a{10000}", "it repeats something more than 9999 times"],
+    ["a{,99999}", "it repeats something more than 9999 times"],
+    ["a{2,99999}", "it repeats something more than 9999 times"],
+    [`a{${"9".repeat(200)}}`, "it repeats something more than 9999 times"],
+    ["a{2}{3}", "it has { where it means nothing or an anchor"],
     ["(?!a)(?=a)b", "it matches no text"],
     ["(?=.*a.{20})(?=.*b.{20}).*", "a text has too many possible courses"],
   ])("%s is refused: %s", ([expression, why]) => {
@@ -60,6 +67,9 @@ describe("a grammar in the language of Lark", () => {
     ['start: start "x"', "it is endless: start always contains itself"],
     ['begin: "x"', "it does not define start"],
     ['start: "a" ~ 1..3000', "it has more than 2000 repetitions"],
+    ['start: "a" ~ 99999', "it has more than 2000 repetitions"],
+    ["start: /a{99999}/", "it repeats something more than 9999 times"],
+    ['start: A\nA: "a" ~ 99999', "it repeats something more than 9999 times"],
     [
       Array.from({ length: 300 }, (_, at) => `${at === 0 ? "start" : `r${at}`}: r${at + 1}`).join("\n"),
       "nested",

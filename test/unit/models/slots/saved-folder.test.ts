@@ -2,7 +2,8 @@ import { createHash } from "node:crypto";
 import { readdir, readFile, utimes, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { type SavedHeader, savedFileBytes } from "../../../../src/models/slots/saved-file.ts";
+import { savedFileBytes } from "../../../../src/models/slots/saved-file.ts";
+import type { SavedHeader } from "../../../../src/models/slots/saved-header.ts";
 import { SavedFolder } from "../../../../src/models/slots/saved-folder.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 
