@@ -28,6 +28,8 @@ const model = (more: object = {}) => ({
   capabilities: { tools: true },
   ...more,
 });
+const stretched = (scale: number) =>
+  model({ trained_context_size: 2048, load_settings: { rope_freq_scale: scale } });
 const loaded = (contextSize: number) => ({
   status: "loaded",
   alias: "m",
@@ -176,8 +178,6 @@ describe("launch", () => {
   });
 
   it("loads a model that its settings stretch with as much as it can reach then", async () => {
-    const stretched = (scale: number) =>
-      model({ trained_context_size: 2048, load_settings: { rope_freq_scale: scale } });
     const { requests } = await launch({ "GET /api/models/m": stretched(0.0625) }, ["codex", "-m", "m"]);
     expect(requests.at(-1)).toEqual(["POST /api/models/load", { alias: "m", context_size: 32_768 }]);
     const tooLittle = await launch({ "GET /api/models/m": stretched(0.5) }, ["codex", "-m", "m"]);

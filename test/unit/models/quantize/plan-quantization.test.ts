@@ -73,7 +73,9 @@ describe("the plan of a quantization", () => {
   test("refuses a quantization that rows do not fit, and says which others do", async () => {
     const source = await written(tinyLlama({ feedForward: 172 }));
     const message = /^Q8_0 cannot be used for this model.* rows of 172 weights.*; choose one of (.*)\.$/;
-    const refusal = await planQuantization([source], findFileType("Q8_0"), false).catch(ServiceError.from);
+    const refusal = await planQuantization([source], findFileType("Q8_0"), false).catch(
+      (error: unknown) => error,
+    );
     expect(refusal).toMatchObject({ code: "invalid_parameter", param: "quantization" });
     const others = (refusal instanceof ServiceError && message.exec(refusal.message)?.[1]?.split(", ")) || [];
     expect(others).toEqual(expect.arrayContaining(["F16", "Q6_K", "Q4_K_M"]));
