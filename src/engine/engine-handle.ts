@@ -13,7 +13,12 @@ import type {
   TokenPieces,
 } from "./protocol/calls.ts";
 import type { SlotRequest, SlotResult } from "./protocol/slots.ts";
-import { type DaemonMessage, type EngineMessage, toServiceError } from "./protocol/messages.ts";
+import {
+  checkedMessage,
+  type DaemonMessage,
+  type EngineMessage,
+  toServiceError,
+} from "./protocol/messages.ts";
 
 /** An engine with its model loaded, as its users see it. */
 export class EngineHandle implements Engine, EngineReceiver {
@@ -29,7 +34,7 @@ export class EngineHandle implements Engine, EngineReceiver {
     this.#calls = new CallDispatcher({
       slots: spec.slots,
       stallTimeoutMs,
-      post: (message) => connection.post(message),
+      post: (message) => connection.post(checkedMessage(message)),
       onStall: () =>
         connection.end(`did not answer for ${Math.round(stallTimeoutMs / 1000)} s`, {
           code: "deadline_exceeded",

@@ -24,10 +24,10 @@ export interface SlotState {
 
 /** Saves and restores the slots of one engine, one at a time. What the engine says is not trusted. */
 export class EngineSlots {
-  readonly #engine: Pick<Engine, "slots" | "info">;
+  readonly #engine: Pick<Engine, "slots" | "info" | "spec">;
   readonly #mutex = new Mutex();
 
-  constructor(engine: Pick<Engine, "slots" | "info">) {
+  constructor(engine: Pick<Engine, "slots" | "info" | "spec">) {
     this.#engine = engine;
   }
 
@@ -40,13 +40,14 @@ export class EngineSlots {
    * Has a slot's state written.
    * @param most bytes that the state may have: the engine holds it in its memory meanwhile
    * @throws ServiceError model_busy while the slot answers a request, unsupported_feature when it cannot be saved,
-   *   slot_state_not_found when it is empty, insufficient_disk when it is larger
+   *   invalid_parameter for a slot that the engine does not have, slot_state_not_found when it is empty, insufficient_disk when it is larger
    */
   async save<Result>(
     slot: number,
     write: (state: SlotState) => Promise<Result>,
     { most, signal }: { readonly most: number; readonly signal: AbortSignal },
   ): Promise<Result> {
+    this.#checkSlot(slot);
     using held = new DisposableStack();
     held.use(await this.#mutex.lock(signal));
     const { bytes, tokens } = await this.#ask({ action: "save", slot, most }, "save", signal);
@@ -66,6 +67,7 @@ export class EngineSlots {
    * @throws ServiceError slot_state_mismatch when it is not one of this model, or does not fit
    */
   async restore(slot: number, { tokens, bytes, pieces }: SlotState, signal: AbortSignal): Promise<void> {
+    this.#checkSlot(slot);
     using held = new DisposableStack();
     held.use(await this.#mutex.lock(signal));
     await this.#ask({ action: "begin", bytes }, "done", signal);
@@ -83,6 +85,7 @@ export class EngineSlots {
 
   /** Empties an idle slot, and returns how many tokens it had. */
   async erase(slot: number, signal: AbortSignal): Promise<number> {
+    this.#checkSlot(slot);
     return (await this.#ask({ action: "erase", slot }, "erase", signal)).tokens;
   }
 
@@ -97,6 +100,15 @@ export class EngineSlots {
   /** The engine frees the memory of the state that it holds; one that has ended has none. */
   async #drop(): Promise<void> {
     await this.#ask({ action: "drop" }, "done", new AbortController().signal).catch(() => undefined);
+  }
+
+  /** Requests choose any number; an engine ends at a message that is not valid. */
+  #checkSlot(slot: number): void {
+    if (slot < this.#engine.spec.slots) return;
+    throw new ServiceError(
+      "invalid_parameter",
+      "The model has no slot of this number; GET the slots to see which there are.",
+    );
   }
 
   #checkTokens(tokens: TokenIds): void {

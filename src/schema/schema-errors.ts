@@ -22,7 +22,10 @@ export class NotRegularError extends Error {
   }
 }
 
-/** A grammar is not what llama.cpp reads. */
+/** A grammar is not what llama.cpp reads; the message says why, as the rest of a sentence: 'it has no rule named "root"'. */
 export class GrammarSyntaxError extends Error {
   override readonly name = "GrammarSyntaxError";
 }
+
+/** A grammar names tokens, which only the engine knows. */
+export class GrammarTokenError extends GrammarSyntaxError {}

@@ -1,7 +1,15 @@
-import { GrammarWriter } from "./gbnf/grammar-writer.ts";
+import { Grammar } from "./gbnf/grammar.ts";
+import { GrammarWriter, MAX_GRAMMAR_LENGTH } from "./gbnf/grammar-writer.ts";
+import { leftRecursiveRule } from "./gbnf/left-recursion.ts";
+import { parseGbnf } from "./gbnf/parse-gbnf.ts";
 import { TooOftenError, toRegularPattern, UnenforceableError } from "./lark/regular-pattern.ts";
 import { larkToGbnf } from "./lark/write-lark.ts";
-import { NotRegularError, SchemaTooComplexError } from "./schema-errors.ts";
+import {
+  GrammarSyntaxError,
+  GrammarTokenError,
+  NotRegularError,
+  SchemaTooComplexError,
+} from "./schema-errors.ts";
 import { TextSet } from "./text/text-set.ts";
 import { writeString } from "./text/write-string.ts";
 import { WorkBudget } from "./work-budget.ts";
@@ -32,20 +40,36 @@ export function choiceGrammar(texts: readonly string[]): string {
  * @throws TextGrammarError
  */
 export function anyGrammar(definition: string): string {
-  if (definition.includes("::=")) return withoutUnderscores(checkedGbnf(definition));
+  if (definition.includes("::=")) return checkedGbnf(withoutUnderscores(definition));
   return explained((budget) => larkToGbnf(definition, budget));
 }
 
 /**
- * A grammar in GBNF as it is, unless llama.cpp would take long to begin with it.
+ * A grammar in GBNF as it is, unless llama.cpp cannot read it, or would take long to begin with it.
  * @throws TextGrammarError
  */
 export function checkedGbnf(definition: string): string {
+  if (definition.length > MAX_GRAMMAR_LENGTH)
+    throw new TextGrammarError(`it has more than ${MAX_GRAMMAR_LENGTH} characters`);
   let choices = 0;
   for (const [part] of definition.matchAll(CHOICES)) choices += /^[|?*+]$/.test(part) ? 1 : timesOf(part);
   if (choices > MAX_CHOICES)
     throw new TextGrammarError(`it has more than ${MAX_CHOICES} alternatives and repetitions`);
+  const recursive = leftRecursiveRule(readable(definition));
+  if (recursive !== undefined)
+    throw new TextGrammarError(`its rule ${JSON.stringify(recursive.slice(0, 100))} begins with itself`);
   return definition;
+}
+
+/** A grammar as llama.cpp reads it; empty when it names tokens, about which the engine has the last word. */
+function readable(definition: string): Grammar {
+  try {
+    return parseGbnf(definition);
+  } catch (error) {
+    if (error instanceof GrammarTokenError) return new Grammar();
+    if (error instanceof GrammarSyntaxError) throw new TextGrammarError(error.message, { cause: error });
+    throw error;
+  }
 }
 
 function timesOf(part: string): number {

@@ -26,9 +26,16 @@ afterAll(async () => {
   fs.rmSync(folder, { recursive: true });
 });
 
+function request(body: object): RequestInit {
+  return {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  };
+}
+
 async function post(path: string, body: object): Promise<string> {
-  const headers = { "content-type": "application/json" };
-  const answer = await fetch(daemon.url + path, { method: "POST", headers, body: JSON.stringify(body) });
+  const answer = await fetch(daemon.url + path, request(body));
   expect(answer.status).toBe(200);
   return await answer.text();
 }
@@ -113,6 +120,14 @@ describe("llama.cpp's server, as its clients see it:", () => {
       JSON.parse(await post(`/slots/${slot}?action=${action}`, { model, filename: "dawn.bin" }));
     const saved = z.object({ n_saved: z.int().min(10), n_written: z.int().min(1) }).parse(await act("save"));
     expect(await act("erase")).toMatchObject({ id_slot: slot, n_erased: saved.n_saved });
+    for (const action of ["save", "restore", "erase"]) {
+      const answer = await fetch(
+        `${daemon.url}/slots/64?action=${action}`,
+        request({ model, filename: "dawn.bin" }),
+      );
+      expect(answer.status).toBe(400);
+      expect(await answer.text()).toContain("The model has no slot of this number");
+    }
     expect(await act("restore")).toMatchObject({ n_restored: saved.n_saved, n_read: saved.n_written });
     expect((await complete(asked)).timings.cache_n).toBeGreaterThan(5);
   });

@@ -9,7 +9,7 @@ import { requiredModel } from "./required-model.ts";
 const tag = "llama-server";
 /** As long as the names of saved prompts may be. */
 const MAX_NAME = 64;
-const SLOT = /^\d{1,3}$/;
+const SLOT = /^\d+$/;
 
 const slotsSchema = z
   .array(

@@ -13,9 +13,8 @@ const savedSchema = z.union([z.int(), z.object({ bytes: z.int().min(0), tokens: 
 const pieceSchema = z.instanceof(Uint8Array);
 const numberSchema = z.int();
 
-/** By the numbers in wasm/kernels/slot-state.h. */
+/** By the numbers in wasm/kernels/slot-state.h; the daemon asks for no slot that is not there. */
 const REFUSALS: Readonly<Record<number, readonly [ErrorCode, string]>> = {
-  [-1]: ["invalid_parameter", "The model has no slot of this number; GET the slots to see which there are."],
   [-2]: ["model_busy", "The slot is answering a request; try again when that has ended."],
   [-3]: [
     "unsupported_feature",

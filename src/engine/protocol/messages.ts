@@ -37,6 +37,16 @@ export const daemonMessageSchema = z.discriminatedUnion("type", [
 ]);
 export type DaemonMessage = z.infer<typeof daemonMessageSchema>;
 
+/**
+ * A message that an engine takes: at any other one it would end, with all requests that it answers.
+ * @throws ServiceError internal_error
+ */
+export function checkedMessage(message: DaemonMessage): DaemonMessage {
+  const { error } = daemonMessageSchema.safeParse(message);
+  if (!error) return message;
+  throw new ServiceError("internal_error", `The model cannot be asked this: ${firstProblem(error)}.`);
+}
+
 const errorCode = z.custom<ErrorCode>(
   (value) => typeof value === "string" && Object.hasOwn(ERROR_CODES, value),
 );

@@ -1,9 +1,9 @@
-import { GrammarSyntaxError } from "../schema-errors.ts";
+import { GrammarSyntaxError, GrammarTokenError } from "../schema-errors.ts";
 import { ALL_CODE_POINTS, codePoints, complementOf } from "../text/code-points.ts";
 import { Grammar, type GrammarChoices, type GrammarPart } from "./grammar.ts";
 
-/** Deepest nesting of groups, as in llama.cpp. */
-const MAX_DEPTH = 100;
+/** Deepest nesting of groups, as in wasm/kernels/recursion.h. */
+const MAX_DEPTH = 200;
 const ESCAPES: Readonly<Record<string, string>> = {
   n: "\n",
   r: "\r",
@@ -12,6 +12,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   "\\": "\\",
   "[": "[",
   "]": "]",
+  "-": "-",
 };
 const HEX_DIGITS: Readonly<Record<string, number>> = { x: 2, u: 4, U: 8 };
 
@@ -41,19 +42,19 @@ class GbnfReader {
       this.#space(true);
       this.#grammar.rules.set(name, this.#choices(0));
       if (this.#at < this.#source.length && this.#match(/[\r\n]/y) === undefined)
-        throw this.#error("the end of the line");
+        throw this.#error("a part of the rule or the end of its line");
     }
     for (const name of this.#missing) {
-      if (!this.#grammar.rules.has(name)) throw new GrammarSyntaxError(`The grammar has no rule "${name}".`);
+      if (!this.#grammar.rules.has(name)) throw noRule(name);
     }
-    if (!this.#grammar.rules.has("root")) throw new GrammarSyntaxError('The grammar has no rule "root".');
+    if (!this.#grammar.rules.has("root")) throw noRule("root");
     return this.#grammar;
   }
 
   readonly #missing = new Set<string>();
 
   #choices(depth: number): GrammarChoices {
-    if (depth > MAX_DEPTH) throw new GrammarSyntaxError("The grammar's groups are nested too deeply.");
+    if (depth > MAX_DEPTH) throw new GrammarSyntaxError("its groups are nested too deeply");
     const choices = [this.#sequence(depth)];
     while (this.#match(/\|/y) !== undefined) {
       this.#space(true);
@@ -69,11 +70,18 @@ class GbnfReader {
       if (part === undefined) return parts;
       this.#space(depth > 0);
       const last = part.at(-1);
-      const bounds = this.#repetition();
-      if (last && bounds) parts.push(...part.slice(0, -1), this.#grammar.repeat(last, ...bounds));
-      else parts.push(...part);
+      if (last) parts.push(...part.slice(0, -1), this.#repeated(last, depth));
+    }
+  }
+
+  /** A part with the repetitions behind it, of which each repeats what is before it. */
+  #repeated(part: GrammarPart, depth: number): GrammarPart {
+    let repeated = part;
+    for (let bounds = this.#repetition(); bounds; bounds = this.#repetition()) {
+      repeated = this.#grammar.repeat(repeated, ...bounds);
       this.#space(depth > 0);
     }
+    return repeated;
   }
 
   /** One part; several for a literal, the last of which may be repeated. */
@@ -96,6 +104,7 @@ class GbnfReader {
       if (this.#match(/\)/y) === undefined) throw this.#error('")"');
       return [grammar.group(choices)];
     }
+    if (this.#match(/!?</y) !== undefined) throw new GrammarTokenError("it names tokens");
     const name = this.#match(/[a-zA-Z0-9-]+/y);
     if (name === undefined) return undefined;
     this.#missing.add(name);
@@ -153,7 +162,12 @@ class GbnfReader {
   }
 
   #error(wanted: string): GrammarSyntaxError {
-    const line = this.#source.slice(0, this.#at).split("\n").length;
-    return new GrammarSyntaxError(`The grammar needs ${wanted} in line ${line}.`);
+    const lines = this.#source.slice(0, this.#at).split("\n");
+    const column = (lines.at(-1)?.length ?? 0) + 1;
+    return new GrammarSyntaxError(`it needs ${wanted} in line ${lines.length}, column ${column}`);
   }
+}
+
+function noRule(name: string): GrammarSyntaxError {
+  return new GrammarSyntaxError(`it has no rule named ${JSON.stringify(name.slice(0, 100))}`);
 }

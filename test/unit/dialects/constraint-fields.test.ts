@@ -43,6 +43,25 @@ describe("what an answer must be, in the words of other servers", () => {
     expect(await answer.text()).toContain("guided_choice: cannot be combined with regex; send one format.");
   });
 
+  test.for<[string, Record<string, unknown>]>([
+    ["grammar", { grammar: "root ::= (" }],
+    ["guided_grammar", { guided_grammar: "root ::= (" }],
+    ["structured_outputs.grammar", { structured_outputs: { grammar: "root ::= (" } }],
+    ["response_format.grammar", { response_format: { type: "grammar", grammar: "root ::= (" } }],
+  ])("a grammar that cannot be read is refused by its field, %s", async ([param, fields]) => {
+    const answer = await testApp().post("/v1/chat/completions", {
+      ...PATHS["/v1/chat/completions"],
+      ...fields,
+    });
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({
+      error: {
+        param,
+        message: expect.stringContaining(`${param}: cannot be enforced: it needs ")" in line 1`),
+      },
+    });
+  });
+
   test.for<[Record<string, unknown>, string]>([
     [{ guided_regex: String.raw`(a)\1` }, "guided_regex: cannot be enforced: it has"],
     [

@@ -9,9 +9,10 @@ const MIB = 1024 * 1024;
 /** An engine that answers as it is told, and notes what it was asked. */
 function scripted(answer: (request: SlotRequest) => SlotResult) {
   const asked: SlotRequest["action"][] = [];
-  const { info } = new FakeEngine({ contextSize: 64 });
+  const { info, spec } = new FakeEngine({ contextSize: 64, slots: 2 });
   const slots = new EngineSlots({
     info,
+    spec,
     slots: async (request) => {
       asked.push(request.action);
       return answer(request);
@@ -70,4 +71,14 @@ test("a state whose pieces cannot be read to the end is not restored", async () 
   const state = { tokens: Int32Array.of(1), bytes: 8, pieces };
   await expect(slots.restore(0, state, never)).rejects.toThrow("the file is damaged");
   expect(asked).toEqual(["begin", "write", "drop"]);
+});
+
+test.each([2, 64, 1e21, Infinity])("an engine with two slots is not asked about slot %d", async (slot) => {
+  const { slots, asked } = scripted(() => ({ action: "done" }));
+  const state = { tokens: Int32Array.of(1), bytes: 8, pieces: (async function* () {})() };
+  const refused = { code: "invalid_parameter", message: expect.stringContaining("no slot of this number") };
+  await expect(slots.erase(slot, never)).rejects.toMatchObject(refused);
+  await expect(slots.restore(slot, state, never)).rejects.toMatchObject(refused);
+  await expect(slots.save(slot, async () => {}, { most: MIB, signal: never })).rejects.toMatchObject(refused);
+  expect(asked).toEqual([]);
 });

@@ -86,6 +86,35 @@ test("GBNF may not have endless choices to begin with, but literals with such ch
   expect(() => checkedGbnf(`root ::= ${'("a"?){0,2000} '.repeat(9)}`)).toThrow("more than 8192 alternatives");
 });
 
+describe("GBNF that llama.cpp cannot read is refused, and where", () => {
+  test.for<[string, string]>([
+    ['root ::= "red" |||| (', 'it needs ")" in line 1, column 22'],
+    ['answer ::= "a"', 'it has no rule named "root"'],
+    ['root ::= "a" | b', 'it has no rule named "b"'],
+    [
+      'root ::= a\na ::= "x" & "y"',
+      "it needs a part of the rule or the end of its line in line 2, column 11",
+    ],
+    ['root ::= ("x" | a)\na ::= b "x"\nb ::= a*', 'its rule "a" begins with itself'],
+    [`root ::= ${"(".repeat(500)}`, "nested too deeply"],
+    [`root ::= "${"a".repeat(300_000)}"`, "it has more than 262144 characters"],
+  ])("%s", ([definition, why]) => {
+    expect(() => checkedGbnf(definition)).toThrow(why);
+  });
+
+  test.each([
+    "root ::= <think> [^<]* !<[12]> (",
+    String.raw`root ::= [a\-z]+? # comment`,
+    'root ::= ("a"\n | "b" {2, 3})*\n\n# end',
+    "root ::= |",
+    'root ::= a{0} "[" root "]" | "x" a? a?\na ::= "y" root | root{0,0}',
+    `${Array.from({ length: 9000 }, (_, at) => `${at === 0 ? "root" : `r${at}`} ::= r${at + 1}`).join("\n")}\nr9000 ::= "a"`,
+    `root ::= ${" ".repeat(200_000)}"a"`,
+  ])("but not what it may be able to: %#", (definition) => {
+    expect(checkedGbnf(definition)).toBe(definition);
+  });
+});
+
 test("GBNF may have names with underscores, which llama.cpp does not know", () => {
   const grammar = anyGrammar(
     'root ::= my_rule "a_b" [a_b] # my_rule\nmy_rule ::= "x" | my-rule\nmy-rule ::= "y"',

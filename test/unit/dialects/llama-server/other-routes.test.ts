@@ -56,6 +56,12 @@ describe("slots", () => {
     expect(await answer.json()).toEqual(expected);
   });
 
+  test("of any number are asked for, so that each that is not there gets the same answer", async () => {
+    const app = testApp();
+    expect((await app.post("/slots/1000000000000?action=erase", {})).status).toBe(200);
+    expect(app.models.slotCalls).toEqual([{ model: "fake", slot: 1e12 }]);
+  });
+
   test.each([
     ["no action", "/slots/1", { filename: "a" }, /action/],
     ["no file name", "/slots/1?action=save", {}, /filename/],
