@@ -22,12 +22,13 @@ export function callChecks(resolved: ResolvedTools | undefined): {
   const isText = resolved?.calls?.kind === "tagged" || resolved?.calls?.kind === "written";
   for (const tool of resolved?.chosen ?? []) {
     if (!tool.parameters) continue;
-    const dropped = toLlamaSchema(tool.parameters).dropped;
+    const { dropped, lost } = toLlamaSchema(tool.parameters);
+    const missing = [...dropped, ...lost];
     if (tool.strict === true) {
-      if (dropped.length > 0 || isText) checks.set(tool.name, checkOf(tool));
+      if (missing.length > 0 || isText) checks.set(tool.name, checkOf(tool));
       continue;
     }
-    for (const { path, keyword } of isText ? [] : dropped) {
+    for (const { path, keyword } of isText ? [] : missing) {
       warnings.push(`tool ${tool.name}: ${path === "" ? keyword : `${path}.${keyword}`} is not enforced`);
     }
   }

@@ -59,7 +59,7 @@ export class CompiledGrammar {
       try {
         const compiled = new CompiledGrammar(options, level);
         const grammar = compiled.#write(build(compiled));
-        return { grammar, gaps: [...compiled.#gaps.values()] };
+        return { grammar, gaps: [...compiled.#gaps.values(), ...compiled.#losses()] };
       } catch (error) {
         // Each optional property is a rule within the one before: so many exhaust the stack.
         if (error instanceof RangeError) {
@@ -94,6 +94,12 @@ export class CompiledGrammar {
     const part = builder.value(terms, hint);
     this.#checks.push({ source, part, terms, expander });
     return part;
+  }
+
+  #losses(): ToolGap[] {
+    return this.#checks.flatMap(({ source: { document, tool } }) =>
+      document.losses.map((loss): ToolGap => ({ ...loss, kind: "ignored", tool })),
+    );
   }
 
   #write(part: Part): string {

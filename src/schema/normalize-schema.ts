@@ -2,16 +2,18 @@ import { isObject, type JsonSchema } from "./json-schema.ts";
 import { isKeyword, KEYWORDS } from "./keywords.ts";
 import { normalizeType, TYPE_NAMES } from "./normalize-type.ts";
 
-/** Something in a schema that is not valid JSON Schema but has only one sensible meaning. */
-export interface SchemaRepair {
-  /** Dotted path. */
+/** Something in a schema that cannot be understood, and is left out. */
+export interface SchemaLoss {
+  /** Where the schema has it: "properties.age". */
   readonly path: string;
-  readonly what: string;
+  readonly keyword: string;
+  /** Why, in words. */
+  readonly reason: string;
 }
 
 export interface NormalizedSchema {
   readonly schema: JsonSchema | boolean;
-  readonly repairs: readonly SchemaRepair[];
+  readonly losses: readonly SchemaLoss[];
 }
 
 /** What has been normalized, by the original: references point into the original. */
@@ -19,7 +21,7 @@ export interface NormalizedNodes {
   readonly nodes: Map<object, JsonSchema | boolean>;
   /** Dotted paths of the normalized nodes. */
   readonly paths: Map<object, string>;
-  readonly repairs: SchemaRepair[];
+  readonly losses: SchemaLoss[];
 }
 
 /** Schemas nested deeper than any JSON that is accepted from outside would only exhaust the stack. */
@@ -32,11 +34,11 @@ const MAX_DEPTH = 200;
  */
 export function normalizeSchema(
   schema: unknown,
-  found: NormalizedNodes = { nodes: new Map(), paths: new Map(), repairs: [] },
+  found: NormalizedNodes = { nodes: new Map(), paths: new Map(), losses: [] },
   path = "",
 ): NormalizedSchema {
   const normalized = new Normalizer(found).normalize(schema, path, 0);
-  return { schema: normalized, repairs: found.repairs };
+  return { schema: normalized, losses: found.losses };
 }
 
 class Normalizer {
@@ -49,15 +51,13 @@ class Normalizer {
   normalize(raw: unknown, path: string, depth: number): JsonSchema | boolean {
     if (typeof raw === "boolean") return raw;
     if (raw === "true" || raw === "false") {
-      this.#repair(path, `the text "${raw}" was read as a boolean`);
       return raw === "true";
     }
     if (typeof raw === "string" && TYPE_NAMES.has(raw.toLowerCase())) {
-      this.#repair(path, `the text "${raw}" was read as a type`);
       return this.normalize({ type: raw }, path, depth);
     }
     if (!isObject(raw) || depth > MAX_DEPTH) {
-      this.#repair(path, "it is not a schema, so anything is allowed");
+      this.#leaveOut(path, "it is not a schema", raw);
       return true;
     }
     const known = this.#found.nodes.get(raw);
@@ -99,16 +99,16 @@ class Normalizer {
       case "count":
         return this.#count(name, value, path);
       case "text":
-        return typeof value === "string" ? value : this.#leaveOut(path, "it is not a text");
+        return typeof value === "string" ? value : this.#leaveOut(path, "it is not a text", value);
       case "flag":
         if (value === "true" || value === "false") return value === "true";
-        return typeof value === "boolean" ? value : this.#leaveOut(path, "it is not a boolean");
+        return typeof value === "boolean" ? value : this.#leaveOut(path, "it is not a boolean", value);
       case "values":
         return this.#values(value, path);
       case "value":
         return value;
       case "types":
-        return normalizeType(value, (what) => this.#repair(path, what));
+        return normalizeType(value, () => this.#leaveOut(path, "it is not a type of JSON Schema", value));
       default:
         return undefined;
     }
@@ -116,16 +116,15 @@ class Normalizer {
 
   #list(value: unknown, path: string, depth: number): readonly unknown[] | undefined {
     if (isObject(value)) {
-      this.#repair(path, "it is one schema instead of a list");
       return [this.normalize(value, join(path, "0"), depth + 1)];
     }
     if (!Array.isArray(value) || value.length === 0)
-      return this.#leaveOut(path, "it is not a list of schemas");
+      return this.#leaveOut(path, "it is not a list of schemas", value);
     return value.map((each, index) => this.normalize(each, join(path, String(index)), depth + 1));
   }
 
   #map(value: unknown, path: string, each: (value: unknown, path: string) => unknown): object | undefined {
-    if (!isObject(value)) return this.#leaveOut(path, "it is not an object");
+    if (!isObject(value)) return this.#leaveOut(path, "it is not an object", value);
     const out: Record<string, unknown> = {};
     for (const [name, entry] of Object.entries(value)) {
       if (entry !== undefined) define(out, name, each(entry, join(path, name)));
@@ -136,14 +135,13 @@ class Normalizer {
   #names(value: unknown, path: string): readonly string[] | undefined {
     if (typeof value === "string") return [value];
     if (!Array.isArray(value))
-      return typeof value === "boolean" ? undefined : this.#leaveOut(path, "it is not a list");
+      return typeof value === "boolean" ? undefined : this.#leaveOut(path, "it is not a list", value);
     return [...new Set(value.filter((name) => typeof name === "string"))];
   }
 
   #values(value: unknown, path: string): readonly unknown[] | undefined {
-    if (Array.isArray(value)) return value.length > 0 ? value : this.#leaveOut(path, "it has no values");
-    if (isObject(value) || value === null) return this.#leaveOut(path, "it is not a list");
-    this.#repair(path, "it is one value instead of a list");
+    if (Array.isArray(value)) return value.length > 0 ? value : undefined;
+    if (isObject(value) || value === null) return this.#leaveOut(path, "it is not a list", value);
     return [value];
   }
 
@@ -151,9 +149,8 @@ class Normalizer {
     if (typeof value === "boolean" && name.startsWith("exclusive")) return value;
     const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
     if (typeof number !== "number" || !Number.isFinite(number))
-      return this.#leaveOut(path, "it is not a number");
-    if (name === "multipleOf" && number <= 0) return this.#leaveOut(path, "it is not above zero");
-    if (number !== value) this.#repair(path, "the text was read as a number");
+      return this.#leaveOut(path, "it is not a number", value);
+    if (name === "multipleOf" && number <= 0) return this.#leaveOut(path, "it is not above zero", value);
     return number;
   }
 
@@ -220,16 +217,13 @@ class Normalizer {
     for (const name of Object.keys(rest)) if (name !== "$defs" && name !== "definitions") delete out[name];
     out.anyOf = [rest, { type: ["null"] }];
     this.#found.paths.set(rest, path);
-    this.#repair(path, "null is allowed beside it");
   }
 
-  #leaveOut(path: string, what: string): undefined {
-    this.#repair(path, `${what}, so it is ignored`);
-    return undefined;
-  }
-
-  #repair(path: string, what: string): void {
-    this.#found.repairs.push({ path, what });
+  /** Null and an empty list say nothing, so that nothing is lost with them. */
+  #leaveOut(path: string, reason: string, value: unknown): undefined {
+    if (value === null || (Array.isArray(value) && value.length === 0)) return;
+    const end = path.lastIndexOf(".");
+    this.#found.losses.push({ path: path.slice(0, Math.max(0, end)), keyword: path.slice(end + 1), reason });
   }
 }
 

@@ -25,25 +25,21 @@ export const TYPE_NAMES: ReadonlyMap<string, TypeName | undefined> = new Map([
 
 /**
  * The list of types that a `type` keyword means; undefined for any. Accepts names of other languages and of Gemini.
- * @param repair is told what was read differently
+ * @param onUnknown is called for each name that is not known
  */
-export function normalizeType(
-  value: unknown,
-  repair: (what: string) => void,
-): readonly TypeName[] | undefined {
+export function normalizeType(value: unknown, onUnknown: () => void): readonly TypeName[] | undefined {
   const names = Array.isArray(value) ? value : [value];
   const types = new Set<TypeName>();
   for (const name of names) {
     const lower = typeof name === "string" ? name.toLowerCase() : undefined;
     if (lower === undefined || !TYPE_NAMES.has(lower)) {
-      repair("it is not a type, so it is ignored");
+      onUnknown();
       // A union with a schema in it, as draft 3 has: the schema could allow anything.
       if (typeof name === "object" && name !== null) return undefined;
       continue;
     }
     const type = TYPE_NAMES.get(lower);
     if (type === undefined) return undefined;
-    if (lower !== name) repair(`"${String(name)}" was read as "${type}"`);
     types.add(type);
   }
   return types.size > 0 ? [...types] : undefined;

@@ -1,5 +1,5 @@
 import { dependentsOf, isNames, isObject, type JsonSchema, type SchemaNode } from "./json-schema.ts";
-import { normalizeSchema, type NormalizedNodes, type SchemaRepair } from "./normalize-schema.ts";
+import { normalizeSchema, type NormalizedNodes, type SchemaLoss } from "./normalize-schema.ts";
 
 /** Base of references in a schema without `$id`; it never meets an address that exists. */
 const NO_ADDRESS = "https://schema.invalid/";
@@ -15,7 +15,7 @@ export interface Reference {
 /** A normalized schema whose references can be followed. Nothing is ever fetched. */
 export class SchemaDocument {
   readonly root: SchemaNode;
-  readonly #found: NormalizedNodes = { nodes: new Map(), paths: new Map(), repairs: [] };
+  readonly #found: NormalizedNodes = { nodes: new Map(), paths: new Map(), losses: [] };
   readonly #originals = new Map<object, object>();
   readonly #bases = new Map<JsonSchema, string>();
   readonly #resources = new Map<string, JsonSchema>();
@@ -26,8 +26,8 @@ export class SchemaDocument {
     if (typeof this.root === "object") this.#resources.set(NO_ADDRESS, this.root);
   }
 
-  get repairs(): readonly SchemaRepair[] {
-    return this.#found.repairs;
+  get losses(): readonly SchemaLoss[] {
+    return this.#found.losses;
   }
 
   /** Dotted path of a subschema, "" for the root. */

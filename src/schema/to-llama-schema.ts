@@ -13,6 +13,8 @@ export interface DroppedKeyword {
 export interface LlamaSchema {
   readonly schema: Record<string, unknown>;
   readonly dropped: readonly DroppedKeyword[];
+  /** What nobody could understand. */
+  readonly lost: readonly DroppedKeyword[];
 }
 
 /** Any value. An empty schema would mean an object to llama.cpp. */
@@ -38,12 +40,13 @@ const WITHOUT_LIMIT: readonly (keyof JsonSchema)[] = [
  */
 export function toLlamaSchema(schema: unknown): LlamaSchema {
   try {
-    const conversion = new Conversion(new SchemaDocument(schema));
-    return { schema: conversion.whole(), dropped: conversion.dropped };
+    const document = new SchemaDocument(schema);
+    const conversion = new Conversion(document);
+    return { schema: conversion.whole(), dropped: conversion.dropped, lost: document.losses };
   } catch (error) {
     // References that lead to references by the thousand exhaust the stack.
     if (!(error instanceof RangeError)) throw error;
-    return { schema: { type: "object" }, dropped: [{ path: "", keyword: "$ref" }] };
+    return { schema: { type: "object" }, dropped: [{ path: "", keyword: "$ref" }], lost: [] };
   }
 }
 

@@ -355,3 +355,24 @@ describe("an effort or a budget of thinking", () => {
     for (const reasoningBudget of [0, undefined]) expect(resolve({ reasoningBudget }).warnings).toEqual([]);
   });
 });
+
+describe("a schema with a type that nobody knows", () => {
+  const schema = { type: "object", properties: { a: { type: "strin" } } };
+  const why = "is not enforced";
+
+  test("is told, of a format and of a tool", () => {
+    expect(resolve({ format: { type: "json_schema", schema } }).warnings).toEqual([
+      `properties.a.type ${why}: it is not a type of JSON Schema`,
+    ]);
+    const input = chat({ tools: [{ name: "add", parameters: schema }] });
+    expect(resolve({ input }, model({}, { tools: true })).warnings).toEqual([
+      `tool add: properties.a.type ${why}`,
+    ]);
+  });
+
+  test("is refused where it is strict", () => {
+    expect(() => resolve({ format: { type: "json_schema", schema, strict: true } })).toThrow(why);
+    const input = chat({ tools: [{ name: "add", parameters: schema, strict: true }] });
+    expect(() => resolve({ input }, model({}, { tools: true }))).toThrow(why);
+  });
+});

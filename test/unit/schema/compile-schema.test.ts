@@ -209,3 +209,20 @@ test("a pattern that repeats something beyond all numbers is told, and gives no 
     expect(grammarAccepts(grammar, '"a"')).toBe(true);
   }
 });
+
+test("what nobody can understand is told, also of a tool and of an answer beside it", () => {
+  const schema = { properties: { a: { type: "strin" }, b: { type: ["null", "strin"] } }, minProperties: "x" };
+  expect(gapsOf(schema)).toEqual([
+    "properties.a type ignored",
+    "properties.b type ignored",
+    " minProperties ignored",
+  ]);
+  expect(gapsOf("strin")).toEqual(["  ignored"]);
+  const { unenforced } = compileCalls([{ name: "f", parameters: schema }], { type: "strin" });
+  expect(unenforced.map(({ tool, path, keyword }) => [tool, path, keyword])).toEqual([
+    ["f", "properties.a", "type"],
+    ["f", "properties.b", "type"],
+    ["f", "", "minProperties"],
+    [undefined, "", "type"],
+  ]);
+});

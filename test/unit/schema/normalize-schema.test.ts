@@ -47,9 +47,18 @@ test.each<[what: string, schema: unknown, normalized: unknown]>([
   expect(normalizeSchema(schema).schema).toEqual(normalized);
 });
 
-test("names what it has read differently", () => {
-  const { repairs } = normalizeSchema({ properties: { a: { type: "STRING" }, b: { enum: [] } } });
-  expect(repairs.map(({ path }) => path)).toEqual(["properties.a.type", "properties.b.enum"]);
+test("names what it has left out, and not what it has read as it is meant or what says nothing", () => {
+  const { losses } = normalizeSchema({
+    properties: { a: { type: "STRING" }, b: { type: "strin" }, c: 7, d: { enum: [], type: null } },
+    minProperties: "x",
+    maxProperties: "2",
+    required: null,
+  });
+  expect(losses.map(({ path, keyword }) => [path, keyword])).toEqual([
+    ["properties.b", "type"],
+    ["properties", "c"],
+    ["", "minProperties"],
+  ]);
 });
 
 test("keeps the order of properties, also of __proto__", () => {

@@ -60,7 +60,7 @@ describe("a schema for llama.cpp's converter", () => {
       required: ["city"],
       additionalProperties: false,
     };
-    expect(toLlamaSchema(schema)).toEqual({ schema, dropped: [] });
+    expect(toLlamaSchema(schema)).toEqual({ schema, dropped: [], lost: [] });
   });
 
   test('reads additionalProperties "false" as false', () => {
@@ -79,7 +79,7 @@ describe("a schema for llama.cpp's converter", () => {
   });
 
   test("does not begin with itself, of which no grammar can be made", () => {
-    expect(toLlamaSchema({ $ref: "#" })).toEqual({ schema: ANY, dropped: [] });
+    expect(toLlamaSchema({ $ref: "#" })).toEqual({ schema: ANY, dropped: [], lost: [] });
     expect(toLlamaSchema({ anyOf: [{ $ref: "#" }, { type: "string" }] }).schema).toEqual({
       anyOf: [{ type: "string" }],
     });
