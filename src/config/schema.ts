@@ -185,7 +185,7 @@ export const configSchema = z.strictObject({
         .enum(["auto", "ngram", "off"])
         .default("auto")
         .describe(
-          "Guess tokens and check several in one step, unless the request, the load or the model says otherwise; it changes no answer. auto: with models that have a draft model; ngram: with all, from what the text repeats; off: draft models are not loaded either.",
+          "Guess tokens and check several in one step, unless the request, the load or the model (PARAMETER speculation) says otherwise; it changes no answer. auto: with models that have a draft model; ngram: with all, from what the text repeats; off: draft models are not loaded either.",
         ),
       prompt_cache: z
         .int()

@@ -74,7 +74,10 @@ export function checkEmbedding({ alias, gguf }: Model): void {
 /** Refuses reranking with a model that is not a reranker. */
 export function checkReranking({ alias, gguf }: Model): void {
   if (gguf.purpose !== "rerank") {
-    refuse(`"${alias}" is not a reranker model; choose one that is.`, "model");
+    refuse(
+      `"${alias}" is not a reranker model; choose one that is, such as the one that "daybreak pull jina-reranker:tiny" gets.`,
+      "model",
+    );
   }
 }
 

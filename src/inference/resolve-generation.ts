@@ -12,6 +12,7 @@ import { adapterScales } from "./adapter-scales.ts";
 import { answerGrammar } from "./answer-grammar.ts";
 import { callChecks, type CallChecks } from "./call-checks.ts";
 import type { TokenLimit } from "./answer-limit.ts";
+import { type LimitedReasoning, tagsOfTemplate } from "./drop-late-end.ts";
 import { checkGeneration } from "./check-capabilities.ts";
 import { textMessage, withFirstMessages } from "./first-messages.ts";
 import { fittingMessages } from "./fitting-messages.ts";
@@ -34,6 +35,8 @@ export interface ResolvedGeneration {
   readonly request: GenerationRequest;
   /** Set if reasoning is in the text, between tags. */
   readonly reasoningTags: ReasoningTags | undefined;
+  /** Set if the model may think on in its answer, as its reasoning is cut off. */
+  readonly limitedReasoning: LimitedReasoning | undefined;
   readonly calls: WrittenCalls;
   /** What is wrong with the whole text of an answer; absent: its grammar says all that it must be. */
   readonly check?: (text: string) => string | undefined;
@@ -65,11 +68,13 @@ export function resolveGeneration(
   const scales = adapterScales(model, request.adapters);
   const tokenLimit = resolveLimit(request, settings.maxTokens);
   const maxTokens = tokenLimit?.tokens ?? shiftedLimit(model);
-  const traits = traitsOf(settings.template ?? model.gguf.chatTemplate);
+  const template = settings.template ?? model.gguf.chatTemplate;
+  const traits = traitsOf(template);
   const input = resolveInput(request, model, engine.hasChatTemplate);
   const withTools = input.kind === "chat" ? resolveTools(input, request.format, model) : undefined;
   const { format, check, warnings } = answerGrammar(withTools?.form ?? request.format, input, traits);
   const chosen = callChecks(withTools);
+  const reasoning = resolveReasoning(input, model, { asked: request.reasoningBudget, maxTokens });
   const sampling = mergeSampling(request.defaults.sampling, settings.sampling, request.sampling);
   return {
     request: {
@@ -79,7 +84,7 @@ export function resolveGeneration(
       sampling: withBias(sampling, withTools?.bias ?? []),
       format,
       ...(request.logprobs !== undefined && { logprobs: request.logprobs }),
-      ...resolveReasoning(input, model, { asked: request.reasoningBudget, maxTokens }),
+      ...reasoning,
       ...(scales && { adapterScales: [...scales] }),
       ...(request.shift && { shift: request.shift }),
       cachePrompt: request.cachePrompt ?? true,
@@ -88,6 +93,8 @@ export function resolveGeneration(
     },
     // A raw prompt is continued unchanged, and its text is not interpreted.
     reasoningTags: isRaw(request.input) ? undefined : (settings.thinking ?? begunReasoning(input, traits)),
+    limitedReasoning:
+      format.type === "text" ? limitedReasoning(withTools?.input ?? input, reasoning, template) : undefined,
     calls: withTools?.calls,
     ...(check && { check }),
     callChecks: chosen.checks,
@@ -124,6 +131,16 @@ function shiftedLimit({ loadSettings, contextSize }: Model): number | undefined 
 function begunReasoning(input: GenerationInput, { reasoningEnd }: TemplateTraits): ReasoningTags | undefined {
   if (reasoningEnd === undefined || input.kind !== "chat" || input.thinking !== true) return undefined;
   return continuesLast(input) ? undefined : { start: "", end: reasoningEnd };
+}
+
+function limitedReasoning(
+  input: GenerationInput,
+  { reasoning }: Pick<GenerationRequest, "reasoning">,
+  template: string | undefined,
+): LimitedReasoning | undefined {
+  const tags = reasoning?.tags ?? tagsOfTemplate(template);
+  if (!reasoning || !tags || (input.kind === "chat" && continuesLast(input))) return undefined;
+  return { budget: reasoning.budget, tags };
 }
 
 function isRaw({ kind }: InferenceRequest["input"]): boolean {

@@ -2,6 +2,7 @@ import type { Engine } from "../engine/engine.ts";
 import { continuesLast, type GenerationEvent, type GenerationInput } from "../engine/protocol/generation.ts";
 import { checkCalls } from "./call-checks.ts";
 import { dropEmptyTokens } from "./drop-empty-tokens.ts";
+import { dropLateEnd } from "./drop-late-end.ts";
 import { dropReasoningEcho } from "./drop-reasoning-echo.ts";
 import { dropTextTags } from "./drop-text-tags.ts";
 import { dropUnseenLogprobs } from "./drop-unseen-logprobs.ts";
@@ -37,7 +38,7 @@ function textOf(events: readonly GenerationEvent[]): string {
 
 /** The readers of the engine's events according to the model's settings, in order. */
 export function readersOf(
-  { request, reasoningTags, calls, traits, isRaw }: ResolvedGeneration,
+  { request, reasoningTags, limitedReasoning, calls, traits, isRaw }: ResolvedGeneration,
   { onTokens, emptyTokens }: Pick<InferenceRequest, "onTokens" | "emptyTokens">,
 ): EventReader[] {
   const readers: EventReader[] = [];
@@ -53,6 +54,7 @@ export function readersOf(
   if (!isRaw) readers.push(tidyAnswer(traits.endOfTurn, goesOn(request.input)));
   if (!isRaw && traits.textTags) readers.push(dropTextTags(traits.textTags));
   if (reasoningTags) readers.push(splitReasoning(reasoningTags));
+  if (limitedReasoning) readers.push(dropLateEnd(limitedReasoning));
   if (calls?.kind === "single") readers.push(firstCallOnly());
   else if (calls?.kind === "forced") readers.push(readForcedCall());
   else if (calls?.kind === "offered") readers.push(readOfferedCall(calls.names));

@@ -1,7 +1,15 @@
 import { type LoadSettings, loadSettingsSchema } from "../config/load-settings.ts";
 import type { ContextChoice } from "./loading/context-choice.ts";
 import type { LoadedModel } from "./loading/loaded-model.ts";
-import type { Capabilities, GgufSummary, Media, Model, ModelSettings, ModelState } from "./model.ts";
+import type {
+  Capabilities,
+  GgufSummary,
+  Media,
+  Model,
+  ModelSettings,
+  ModelState,
+  Speculation,
+} from "./model.ts";
 import type { ModelRecord } from "./registry/model-record.ts";
 
 /** Templates that support tools test this variable, which is what callers pass. */
@@ -16,6 +24,8 @@ interface ModelCircumstances {
   readonly isPulling: boolean;
   /** What is said of how to load it. */
   readonly likelySettings: (record: ModelRecord) => LoadSettings;
+  /** How its requests would guess tokens. */
+  readonly likelySpeculation: (record: ModelRecord) => Speculation | undefined;
   /** The context that it would be loaded with. */
   readonly likelyContext: (record: ModelRecord) => ContextChoice;
   readonly memoryBytes: number | undefined;
@@ -49,6 +59,7 @@ export function describeModel(found: ModelRecord, circumstances: ModelCircumstan
     settings: record.settings,
     contextSize: info?.contextSize ?? context.contextSize,
     loadSettings: spec ? loadSettingsSchema.parse(spec) : circumstances.likelySettings(record),
+    speculation: loaded ? loaded.plan.speculation : circumstances.likelySpeculation(record),
     contextSource: context.source,
     gpuLayers: info?.gpuLayers ?? spec?.gpuLayers ?? record.settings.gpuLayers ?? 0,
     isDefault,

@@ -118,6 +118,8 @@ export interface ModelSettings {
   readonly gpuLayers: number | undefined;
   /** How llama.cpp loads it; what is absent comes from the configuration. */
   readonly load: LoadSettings;
+  /** Whether its requests guess tokens; absent: as the configuration says. */
+  readonly speculation?: Speculation | undefined;
   readonly thinking: { readonly start: string; readonly end: string; readonly enabled: boolean } | undefined;
   readonly toolFormat: ToolFormat | undefined;
   /** CAPABILITY flags, which override what was detected in the model. */
@@ -180,6 +182,8 @@ export interface Model {
   readonly contextSize: number;
   /** How it has been loaded, or would be, as far as anybody has said. */
   readonly loadSettings: LoadSettings;
+  /** How its requests guess tokens, now or when it is loaded; absent: not, and nobody has said anything of it. */
+  readonly speculation?: Speculation | undefined;
   /** Where that number comes from; absent: unknown. */
   readonly contextSource?: ContextSource | undefined;
   /** Layers actually offloaded, or what a load would request. */
@@ -219,7 +223,8 @@ export interface Residency {
  * How requests of a model guess tokens that are not generated yet; ngram: from what the text repeats; auto: in all ways if it
  * has a draft model, otherwise not.
  */
-export type Speculation = "auto" | "ngram" | "off";
+export const SPECULATIONS = ["auto", "ngram", "off"] as const;
+export type Speculation = (typeof SPECULATIONS)[number];
 
 export interface LoadOptions extends Residency {
   readonly alias: string;
@@ -231,7 +236,7 @@ export interface LoadOptions extends Residency {
   readonly setDefault?: boolean | undefined;
   /** The GGUF file of a draft model; absent: the one of its Modelfile. */
   readonly draft?: string | undefined;
-  /** Whether its requests guess tokens; absent: as configured. */
+  /** Whether its requests guess tokens; absent: as its Modelfile or the configuration says. */
   readonly speculation?: Speculation | undefined;
 }
 

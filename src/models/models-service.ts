@@ -339,6 +339,7 @@ class ModelsService implements Models {
       isDefault: record.alias === this.#default.alias,
       isPulling: this.#pulls.isPulling(record.alias),
       likelySettings: (each) => this.#planner.loadSettings(each),
+      likelySpeculation: (each) => this.#planner.speculation(each),
       likelyContext: (each) => this.#planner.likelyContext(each),
     });
   }

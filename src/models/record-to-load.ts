@@ -1,6 +1,7 @@
 import { realpath } from "node:fs/promises";
 import { ServiceError } from "../errors/service-error.ts";
 import type { EnginePool } from "./loading/engine-pool.ts";
+import { alreadyLoaded } from "./loading/lease.ts";
 import type { LoadOptions } from "./model.ts";
 import type { ModelRecord } from "./registry/model-record.ts";
 import type { ModelRegistry } from "./registry/model-registry.ts";
@@ -37,7 +38,7 @@ async function registerNamed(
 ): Promise<RecordToLoad> {
   const alias = registry.newName(options.alias);
   if (pool.model(alias)?.state === "loaded") {
-    throw new ServiceError("model_already_loaded", `The model "${alias}" is loaded already.`);
+    throw alreadyLoaded(alias);
   }
   const record = await registry.files.inspect(alias, path, options.mmproj);
   if (!registry.files.has(alias)) {

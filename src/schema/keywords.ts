@@ -37,6 +37,8 @@ const keyword = (shape: Shape, treatment: Treatment, note: string): Keyword => (
 
 const annotation = (note: string): Keyword => keyword("other", "annotation", note);
 
+const SEEN_IN_TOOLS = "The model sees it in the parameters of tools, not in the format of an answer.";
+
 /** Every keyword of JSON Schema from draft 4 to 2020-12; the table in the documentation is made from this one. */
 export const KEYWORDS = {
   type: keyword("types", "grammar", "One type or a list of them; a number without a fraction is an integer."),
@@ -123,13 +125,13 @@ export const KEYWORDS = {
   $schema: annotation("Both drafts are understood at once."),
   $vocabulary: annotation("For authors of dialects."),
   $comment: annotation("For people."),
-  title: annotation("The model sees it in the prompt."),
-  description: annotation("The model sees it in the prompt."),
-  default: annotation("The model sees it in the prompt."),
-  examples: annotation("The model sees it in the prompt."),
-  deprecated: annotation("The model sees it in the prompt."),
-  readOnly: annotation("The model sees it in the prompt."),
-  writeOnly: annotation("The model sees it in the prompt."),
+  title: annotation(SEEN_IN_TOOLS),
+  description: annotation(SEEN_IN_TOOLS),
+  default: annotation(SEEN_IN_TOOLS),
+  examples: annotation(SEEN_IN_TOOLS),
+  deprecated: annotation(SEEN_IN_TOOLS),
+  readOnly: annotation(SEEN_IN_TOOLS),
+  writeOnly: annotation(SEEN_IN_TOOLS),
   contentEncoding: annotation("The text is not decoded."),
   contentMediaType: annotation("The text is not decoded."),
   contentSchema: annotation("The text is not decoded."),

@@ -197,10 +197,15 @@ fetch(url + "/v1/messages", { method: "POST", headers, body: JSON.stringify({ mo
   .then(() => process.exit(7));
 `;
     writeFileSync(path.join(folder, "claude"), agent, { mode: 0o755 });
-    const options = ["-m", MODEL, "--context-size", "1024"];
+    // With as much context as agents need, which this model has to be stretched for.
+    const modelfile = `FROM ${MODEL}\nPARAMETER rope_scaling linear\nPARAMETER rope_freq_scale 0.125\n`;
+    writeFileSync(path.join(folder, "Stretched"), modelfile);
+    await command(["create", "stretched", "-f", path.join(folder, "Stretched")]);
     const PATH = `${folder}${path.delimiter}${process.env["PATH"]}`;
-    const ran = await cli(["launch", "claude", ...options, "--", "hi"], { env: { PATH } });
-    expect(ran).toMatchObject({ code: 7, stdout: `message ${MODEL}\n`, stderr: "" });
+    const ran = await cli(["launch", "claude", "-m", "stretched", "--", "hi"], { env: { PATH } });
+    const stderr = "Loading stretched with a context of 16384 tokens ...\n";
+    expect(ran).toMatchObject({ code: 7, stdout: "message stretched\n", stderr });
+    await command(["rm", "stretched"]);
   });
 });
 

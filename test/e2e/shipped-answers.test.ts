@@ -121,6 +121,21 @@ describe("daybreak-mini thinks aloud when asked to, then answers rightly", () =>
   });
 });
 
+test("daybreak-mini, cut off in its thinking, ends it a second time, and its answer has no tag", async () => {
+  const budget = { thinking_budget_tokens: 2 };
+  const { choices } = await openai.chat.completions.create({
+    model,
+    messages: user("What is 7+5?"),
+    ...greedy,
+    max_tokens: MAX_TOKENS,
+    ...budget,
+  });
+  expect(choices[0]?.message).toMatchObject({
+    reasoning_content: expect.stringMatching(/\w/),
+    content: expect.stringMatching(/^[^<>]*\b12\b[^<>]*$/),
+  });
+});
+
 const PERSON = z.object({ name: z.string(), age: z.number() });
 const ABOUT_ANNA = "Give me JSON with name and age: Anna is 31 years old.";
 

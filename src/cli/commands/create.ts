@@ -3,6 +3,7 @@ import path from "node:path";
 import type { Command } from "commander";
 import { createResultSchema } from "../../dialects/management/model-schemas.ts";
 import { usageError } from "../cli-error.ts";
+import { isSystemError } from "../../errors/exhausted-resource.ts";
 import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";
@@ -34,6 +35,10 @@ async function readModelfile(file: string): Promise<string> {
   try {
     return await readFile(file, "utf8");
   } catch (error) {
+    if (isSystemError(error) && error.code === "ENOENT")
+      throw usageError(
+        `There is no file ${path.resolve(file)}; name the Modelfile with -f, or - for standard input.`,
+      );
     throw usageError(`Cannot read the Modelfile: ${error instanceof Error ? error.message : String(error)}`);
   }
 }

@@ -8,7 +8,7 @@ import { httpAddress } from "../client/http-address.ts";
 import { EXIT } from "../exit-codes.ts";
 import { findInPath } from "../find-program.ts";
 import { CODING_AGENTS } from "../launch/coding-agents.ts";
-import { loadForAgent } from "../launch/load-for-agent.ts";
+import { LEAST_AGENT_CONTEXT, loadForAgent } from "../launch/load-for-agent.ts";
 import { runAgent } from "../launch/run-agent.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";
 import { parseInteger } from "../options/parse-number.ts";
@@ -31,14 +31,14 @@ export function launchCommand(io: CliIo): Command {
     .option("-m, --model <name>", "model to work with; by default the default model")
     .option(
       "--context-size <tokens>",
-      "context window; by default 32768, or less where the model was trained for less or the memory is short",
-      parseInteger(1),
+      "context window, at least 16384; by default 32768, or less where the model was trained for less or the memory is short",
+      parseInteger(LEAST_AGENT_CONTEXT),
     )
     .action(async (name: string, words: string[], options: LaunchOptions) => {
       const agent = CODING_AGENTS[name];
       if (agent === undefined) return;
       const program = findInPath([agent.program], io.env);
-      if (program === undefined) {
+      if (program === undefined && !options.json) {
         throw new CliError(
           EXIT.notFound,
           "agent_not_found",
@@ -51,7 +51,7 @@ export function launchCommand(io: CliIo): Command {
       const { model, contextSize } = await loadForAgent(io, client, options.model, options.contextSize);
       const url = await httpAddress(client, address);
       const { env, args } = agent.settings({ url, apiKey: address.apiKey ?? ANY_KEY, model, contextSize });
-      const run = { program, args: [...args, ...words], env };
+      const run = { program: program ?? agent.program, args: [...args, ...words], env };
       if (options.json) return writeJson(io.stdout, { model, context_size: contextSize, ...run });
       await runAgent(run.program, run.args, run.env);
     });

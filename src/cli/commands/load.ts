@@ -2,6 +2,7 @@ import path from "node:path";
 import { type Command, Option } from "commander";
 import { type LoadSettings, nameLoadSettings } from "../../config/load-settings.ts";
 import { loadResultSchema } from "../../dialects/management/model-schemas.ts";
+import { SPECULATIONS } from "../../models/model.ts";
 import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";
@@ -39,11 +40,7 @@ export function loadCommand(io: CliIo): Command {
     .option("--mmproj <file>", "vision projector")
     .option("--draft <file>", "draft model, which guesses tokens")
     .addOption(
-      new Option("--speculation <kind>", "guess tokens and check several at once").choices([
-        "auto",
-        "ngram",
-        "off",
-      ]),
+      new Option("--speculation <kind>", "guess tokens and check several at once").choices(SPECULATIONS),
     )
     .option("--default", "make it the default model");
   for (const option of loadSettingOptions()) command.addOption(option);

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { loadResultSchema } from "../../dialects/management/model-schemas.ts";
+import { reachableContext } from "../../models/loading/context-choice.ts";
 import { CliError } from "../cli-error.ts";
 import type { CliIo } from "../cli-io.ts";
 import { ApiError } from "../client/api-error.ts";
@@ -11,7 +12,7 @@ import { writeLine } from "../terminal/write.ts";
 /** Agents begin with 8,000 to 20,000 tokens of instructions and tools; the rest is for the work. */
 const AGENT_CONTEXT = 32_768;
 /** With less most agents cannot begin. */
-const LEAST_AGENT_CONTEXT = 16_384;
+export const LEAST_AGENT_CONTEXT = 16_384;
 
 const statusSchema = z.object({ default_model: z.string() });
 const modelSchema = z.object({
@@ -19,6 +20,7 @@ const modelSchema = z.object({
   state: z.string(),
   context_size: z.int(),
   trained_context_size: z.int(),
+  load_settings: z.object({ rope_freq_scale: z.number().optional() }),
   active_requests: z.int(),
   purpose: z.string(),
   capabilities: z.object({ tools: z.boolean() }),
@@ -33,7 +35,7 @@ export interface LoadedForAgent {
 /**
  * Sees to it that a model is loaded with the context that coding agents need, and loads it again where it has less.
  * @param name undefined: the default model
- * @param asked tokens of context that the user wants; undefined: as many as agents need and the model was trained for
+ * @param asked tokens of context that the user wants; undefined: as many as agents need and the model can reach
  * @throws CliError when the model is not for agents, or is in use with a smaller context
  */
 export async function loadForAgent(
@@ -58,17 +60,18 @@ export async function loadForAgent(
 
 /** The contexts to try, the largest first. */
 function contexts(model: Model, asked: number | undefined): readonly [number, ...number[]] {
-  const { alias, purpose, trained_context_size: trained } = model;
+  const { alias, purpose, trained_context_size: trained, load_settings: settings } = model;
   if (purpose !== "generate") {
     throw unfit(`${alias} does not generate text; name another model with --model.`);
   }
   if (asked !== undefined) return [asked];
-  if (trained > 0 && trained < LEAST_AGENT_CONTEXT) {
+  const reachable = reachableContext({ contextLength: trained }, { ropeFreqScale: settings.rope_freq_scale });
+  if (reachable > 0 && reachable < LEAST_AGENT_CONTEXT) {
     throw unfit(
-      `${alias} was trained for ${trained} tokens of context, and coding agents begin with more; name a model for ${LEAST_AGENT_CONTEXT} or more with --model ("daybreak search" and "daybreak pull" get one).`,
+      `${alias} was trained for ${trained} tokens of context${reachable > trained ? `, and is stretched to ${reachable}` : ""}, and coding agents begin with more; name a model for ${LEAST_AGENT_CONTEXT} or more with --model ("daybreak search" and "daybreak pull" get one).`,
     );
   }
-  const wanted = trained > 0 ? Math.min(trained, AGENT_CONTEXT) : AGENT_CONTEXT;
+  const wanted = reachable > 0 ? Math.min(reachable, AGENT_CONTEXT) : AGENT_CONTEXT;
   return wanted > LEAST_AGENT_CONTEXT ? [wanted, LEAST_AGENT_CONTEXT] : [wanted];
 }
 

@@ -103,7 +103,10 @@ export function modelDetail(model: Model, modelfile: string): z.infer<typeof mod
     ...(model.settings.system !== undefined && { system: model.settings.system }),
     ...(template !== undefined && { template }),
     settings: settings(model),
-    load_settings: nameLoadSettings(model.loadSettings),
+    load_settings: {
+      ...nameLoadSettings(model.loadSettings),
+      ...(model.speculation !== undefined && { speculation: model.speculation }),
+    },
     ...(messages && { messages: [...messages] }),
     ...(license !== undefined && { license }),
     ...(notes.length > 0 && { notes }),

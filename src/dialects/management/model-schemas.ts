@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { nullableLoadSettings } from "../../config/load-settings.ts";
 import { modelNameSchema } from "../../http/input/known-fields.ts";
+import { SPECULATIONS } from "../../models/model.ts";
 
 /** Longest file path: the limit of operating systems. */
 export const MAX_PATH_LENGTH = 4096;
@@ -105,7 +106,7 @@ export const modelDetailSchema = z
     load_settings: z
       .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
       .describe(
-        "How llama.cpp has loaded it, or would: what the load, its Modelfile and the configuration say, by the names of POST /api/models/load.",
+        "How llama.cpp has loaded it, or would: what the load, its Modelfile and the configuration say, by the names of POST /api/models/load; speculation, unless it is auto for a model without a draft model.",
       ),
     messages: z
       .array(z.object({ role: z.enum(["system", "user", "assistant"]), content: z.string() }))
@@ -175,10 +176,10 @@ export const loadRequestSchema = z.object({
     .nullish()
     .describe("Path of a draft model, which guesses tokens. Default: the Modelfile's."),
   speculation: z
-    .enum(["auto", "ngram", "off"])
+    .enum(SPECULATIONS)
     .nullish()
     .describe(
-      "Whether its requests guess tokens, unless they say themselves: auto, with a draft model; ngram, from what the text repeats; off. Default: models.speculation.",
+      "Whether its requests guess tokens, unless they say themselves: auto, with a draft model; ngram, from what the text repeats; off. Default: the Modelfile's, otherwise models.speculation.",
     ),
 });
 

@@ -45,7 +45,7 @@ export async function* importModels(
   const named = isStore(request.from) ? await storeFolder(request.from) : request.from;
   await checkFolder(named, tools);
   const { folder, models, leftOut } = await readModelFolder(named);
-  const wanted = chosen(models, request.names, folder);
+  const wanted = chosen(models, request.names, folder, tools);
   yield { status: "reading", folder, models: wanted.length };
   for (const { name, reason } of request.names ? [] : leftOut) yield { status: "skipped", name, reason };
   for (const found of wanted) {
@@ -69,7 +69,7 @@ async function* importModel(
   signal: AbortSignal,
 ): AsyncGenerator<ImportStep, void> {
   const { name, wish } = found;
-  const mark = `# Imported from ${JSON.stringify(folder)}: ${JSON.stringify(name)}`;
+  const mark = markOf(folder, name);
   const earlier = findByFirstLine(mark);
   let placed: PlacedModel | undefined;
   let isMade = false;
@@ -91,9 +91,25 @@ async function* importModel(
     isMade = true;
     if (earlier) await files.remove(filesOf(readModelfile(earlier.modelfile, undefined)));
     yield { status: earlier ? "updated" : "imported", alias, ...about, notes };
+  } catch (error) {
+    throw error instanceof ServiceError && placed ? await withOrigins(error, placed) : error;
   } finally {
     if (!isMade && placed) await files.remove(placed.added);
   }
+}
+
+/** The first line of the Modelfile of an imported model. */
+function markOf(folder: string, name: string): string {
+  return `# Imported from ${JSON.stringify(folder)}: ${JSON.stringify(name)}`;
+}
+
+/** An error that names files as the user knows them, not the links and copies that are gone when it is read. */
+async function withOrigins(error: ServiceError, { origins }: PlacedModel): Promise<ServiceError> {
+  let { message } = error;
+  for (const [now, file] of origins)
+    for (const known of new Set([await realOrNamed(now), now]))
+      message = message.replaceAll(known, () => file);
+  return new ServiceError(error.code, message, { cause: error });
 }
 
 /** The Modelfile of an imported model, and the same without its template. */
@@ -177,10 +193,17 @@ function chosen(
   models: readonly FoundModel[],
   names: readonly string[] | undefined,
   folder: string,
+  { findByFirstLine }: Pick<ImportTools, "findByFirstLine">,
 ): readonly FoundModel[] {
   if (names === undefined) return models;
-  const missing = names.find((name) => !models.some((model) => isCalled(model, name)));
-  if (missing === undefined) return models.filter((model) => names.some((name) => isCalled(model, name)));
+  // The name that an earlier import has given it counts where no model is called so there.
+  const named = names.map((name) => {
+    const called = models.filter((model) => isCalled(model, name));
+    if (called.length > 0) return called;
+    return models.filter((model) => findByFirstLine(markOf(folder, model.name))?.alias === name);
+  });
+  const missing = names.find((_name, at) => named[at]?.length === 0);
+  if (missing === undefined) return models.filter((model) => named.some((some) => some.includes(model)));
   const shown = models.slice(0, MAX_SHOWN).map(({ name }) => name);
   const more = models.length - shown.length;
   throw new ServiceError(

@@ -19,6 +19,8 @@ export interface PlacedModel {
   /** The worst of its files. */
   readonly placement: Placement;
   readonly sizeBytes: number;
+  /** Where each file came from, by where it is now. */
+  readonly origins: ReadonlyMap<string, string>;
   /** Those that were not there before. */
   readonly added: readonly string[];
 }
@@ -81,6 +83,7 @@ export class ImportedFiles {
       adapters: adapters.map(pathOf),
       placement: PLACEMENTS[Math.max(...worst)] ?? "in place",
       sizeBytes: totalBytes,
+      origins: new Map([...placed].map(([file, { path: now }]) => [now, file])),
       added: newOnes(placed),
     };
   }

@@ -9,7 +9,7 @@ import type { Model } from "../model.ts";
 import type { KeptPrompts } from "../slots/kept-prompts.ts";
 import type { Clock } from "./clock.ts";
 import { explainExcess } from "./explain-excess.ts";
-import { Lease } from "./lease.ts";
+import { alreadyLoaded, Lease } from "./lease.ts";
 import type { LoadPlan } from "./load-planner.ts";
 import { LoadedModel } from "./loaded-model.ts";
 import { MemoryBudget, type MemoryBudgetOptions } from "./memory-budget.ts";
@@ -70,7 +70,7 @@ export class EnginePool {
     await this.settled(alias, signal);
     const present = this.#models.get(alias);
     if (present?.state === "loaded") {
-      throw new ServiceError("model_already_loaded", `The model "${alias}" is loaded already.`);
+      throw alreadyLoaded(alias);
     }
     if (present && !isSameLoad(present.plan, plan)) {
       throw new ServiceError("model_busy", `The model "${alias}" is being loaded with other settings.`);

@@ -64,3 +64,11 @@ export function notLoaded(alias: string): ServiceError {
     { param: "model" },
   );
 }
+
+/** The error of a load of a model that is loaded. */
+export function alreadyLoaded(alias: string): ServiceError {
+  return new ServiceError(
+    "model_already_loaded",
+    `The model "${alias}" is loaded already; to load it with other settings, unload it first, with POST /api/models/${alias}/unload or "daybreak unload ${alias}".`,
+  );
+}

@@ -32,6 +32,8 @@ export interface LoadPlan extends MemoryNeeds {
   readonly spec: EngineSpec;
   /** Where the size of its context comes from. */
   readonly contextSource: ContextSource;
+  /** How its requests guess tokens; undefined: not, and nobody has said anything of it. */
+  readonly speculation?: Speculation | undefined;
   /**
    * What the engine would need with another specification.
    * @throws ServiceError insufficient_memory if it exceeds any engine's limit
@@ -75,6 +77,15 @@ const GUESS_TOKENS = 16;
 
 /** llama.cpp takes two models for ones with the same tokens when they differ by no more, which are unused ones at the end. */
 const MOST_FURTHER_TOKENS = 128;
+
+/** What a file is. */
+const IN_WORDS: Readonly<Record<NonNullable<GgufSummary["auxiliary"]> | GgufSummary["purpose"], string>> = {
+  adapter: "an adapter",
+  projector: "a projector",
+  generate: "a model that generates text",
+  embed: "an embedding model",
+  rerank: "a reranker model",
+};
 
 /** Decides on the exact engine to start for a model on disk. */
 export class LoadPlanner {
@@ -142,6 +153,7 @@ export class LoadPlanner {
       scale,
     }));
     const layers = overrides.gpuLayers ?? settings.gpuLayers;
+    const speculation = this.speculation(record, overrides.speculation);
     const { spec, warning, source, base } = await this.#engines.choose(record, overrides, {
       free,
       further: {
@@ -150,7 +162,7 @@ export class LoadPlanner {
         ...(record.projector?.media.audio && { hearsAudio: true }),
         adapters: await Promise.all(adapters),
         ...(settings.template === undefined ? {} : { chatTemplate: settings.template }),
-        ...(await this.#guesses(record, overrides.speculation)),
+        ...(await this.#guesses(record, speculation)),
       },
       place: async (each) => await this.#options.placeLayers(gguf, each, layers, takenOnGpu),
     });
@@ -163,7 +175,7 @@ export class LoadPlanner {
     });
     const heapLimitOf = heapLimit && ((other: EngineSpec): number => heapLimit(gguf, other));
     const replan = async (): Promise<LoadPlan> => await this.plan(record, overrides);
-    const common = { record, needsOf, heapLimitOf, replan, keepAliveMs, mayEvict };
+    const common = { record, speculation, needsOf, heapLimitOf, replan, keepAliveMs, mayEvict };
     const planOf = (chosen: EngineSpec, contextSource: ContextSource): LoadPlan => ({
       ...common,
       ...needsOf(chosen),
@@ -186,6 +198,19 @@ export class LoadPlanner {
     return this.#engines.loadSettings(record);
   }
 
+  /**
+   * How requests of a model guess tokens: as the caller says, the model itself or the configuration.
+   * @returns undefined where that says nothing, as "auto" does without a draft model
+   */
+  speculation(
+    { gguf, draft, settings }: Pick<ModelRecord, "gguf" | "draft" | "settings">,
+    wished?: Speculation,
+  ): Speculation | undefined {
+    if (gguf.purpose !== "generate") return undefined;
+    const said = wished ?? settings.speculation ?? this.#options.config.models.speculation;
+    return said === "auto" && !draft ? undefined : said;
+  }
+
   #warnAboutContext({ alias, gguf }: ModelRecord, spec: EngineSpec): void {
     const { contextSize } = spec;
     const reachable = reachableContext(gguf, spec);
@@ -199,10 +224,10 @@ export class LoadPlanner {
   /** How an engine guesses tokens, with the model's draft model if it may. */
   async #guesses(
     { gguf, draft, alias }: ModelRecord,
-    speculation: Speculation = this.#options.config.models.speculation,
+    speculation: Speculation | undefined,
   ): Promise<Pick<EngineSpec, "draft" | "guessTokens">> {
-    if (speculation === "off" || gguf.purpose !== "generate") return {};
-    if (!draft) return speculation === "ngram" ? { guessTokens: GUESS_TOKENS } : {};
+    if (speculation === undefined || speculation === "off") return {};
+    if (!draft) return { guessTokens: GUESS_TOKENS };
     const path = await realModelPath(draft);
     const { auxiliary, purpose, vocabSize, kvBytesPerToken } = await this.#options.inspect([path]);
     if (auxiliary || purpose !== "generate")
@@ -217,8 +242,11 @@ export class LoadPlanner {
 
   async #auxiliary(file: ModelFile, kind: NonNullable<GgufSummary["auxiliary"]>): Promise<string> {
     const real = await realModelPath(file);
-    const { auxiliary } = await this.#options.inspect([real]);
+    const { auxiliary, purpose } = await this.#options.inspect([real]);
     if (auxiliary === kind) return real;
-    throw new ServiceError("invalid_model_file", `${file.path} is not a ${kind}.`);
+    throw new ServiceError(
+      "invalid_model_file",
+      `${file.path} is not ${IN_WORDS[kind]} but ${IN_WORDS[auxiliary ?? purpose]}.`,
+    );
   }
 }

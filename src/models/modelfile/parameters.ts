@@ -9,7 +9,7 @@ import { readNumber } from "../../config/read-number.ts";
 import { explainIssue, IN_WORDS, issueText } from "../../errors/explain-issue.ts";
 import { samplingSchema, type Sampling } from "../../engine/protocol/generation.ts";
 import { SAMPLING_ENTRIES, type SamplingKey } from "../../engine/protocol/sampling-fields.ts";
-import type { ModelSettings } from "../model.ts";
+import { type ModelSettings, type Speculation, SPECULATIONS } from "../model.ts";
 
 /** Smallest context that an engine can be started with. */
 const MIN_CONTEXT = 16;
@@ -38,11 +38,12 @@ const SWITCH: ReadonlyMap<string, boolean> = new Map([
 ]);
 
 const contextSchema = z.int().min(MIN_CONTEXT).max(MAX_CONTEXT);
+const speculationSchema = z.enum(SPECULATIONS);
 const maxTokensSchema = z.int().min(1).max(MAX_CONTEXT);
 
 type ParameterSettings = Pick<
   ModelSettings,
-  "sampling" | "stop" | "contextSize" | "maxTokens" | "repetitionGuard" | "load"
+  "sampling" | "stop" | "contextSize" | "maxTokens" | "repetitionGuard" | "load" | "speculation"
 >;
 export type MutableParameters = {
   sampling: { -readonly [Key in keyof Sampling]: Sampling[Key] };
@@ -50,6 +51,7 @@ export type MutableParameters = {
   contextSize: number | undefined;
   maxTokens: number | undefined;
   repetitionGuard?: boolean;
+  speculation?: Speculation;
   load: LoadSettings;
 };
 
@@ -58,6 +60,7 @@ const PARAMETER_NAMES: ReadonlySet<string> = new Set([
   "num_ctx",
   "num_predict",
   "repetition_guard",
+  "speculation",
   "stop",
   ...LOAD.keys(),
 ]);
@@ -92,6 +95,12 @@ export function setParameter(settings: MutableParameters, name: string, value: s
     if (isOn === undefined) return `${JSON.stringify(value)} is neither true nor false`;
     settings.repetitionGuard = isOn;
     return undefined;
+  }
+  if (name === "speculation") {
+    const text = value.toLowerCase();
+    const problem = problemOf(speculationSchema, text);
+    if (problem === undefined) settings.speculation = speculationSchema.parse(text);
+    return problem;
   }
   const loadField = LOAD.get(name);
   if (loadField) return setLoadParameter(settings, loadField, value);
@@ -132,7 +141,7 @@ function problemOf(schema: z.ZodType, value: unknown): string | undefined {
 
 /** The parameters as name and value, in a fixed order. */
 export function listParameters(settings: ParameterSettings): [name: string, value: string | number][] {
-  const { sampling, contextSize, maxTokens, repetitionGuard, stop, load } = settings;
+  const { sampling, contextSize, maxTokens, repetitionGuard, speculation, stop, load } = settings;
   const listed: [string, string | number | undefined][] = [
     ...[...SAMPLING].map(([name, field]): [string, number | undefined] => [
       name,
@@ -141,6 +150,7 @@ export function listParameters(settings: ParameterSettings): [name: string, valu
     ["num_ctx", contextSize],
     ["num_predict", maxTokens],
     ["repetition_guard", repetitionGuard === undefined ? undefined : Number(repetitionGuard)],
+    ["speculation", speculation],
     ...[...LOAD].map(([name, field]): [string, string | number | undefined] => {
       const value = load[field];
       return [name, typeof value === "boolean" ? Number(value) : value];

@@ -43,6 +43,7 @@ export function readSettings(instructions: readonly Instruction[]): ModelSetting
     sampling: parameters.sampling,
     maxTokens: parameters.maxTokens,
     ...(parameters.repetitionGuard !== undefined && { repetitionGuard: parameters.repetitionGuard }),
+    ...(parameters.speculation !== undefined && { speculation: parameters.speculation }),
     stop: parameters.stop,
     contextSize: parameters.contextSize,
     gpuLayers: gpuLayers && readGpuLayers(gpuLayers),

@@ -8,6 +8,15 @@ const OF_OLLAMA = {
   REQUIRES: "is a version of Ollama",
 } as const;
 
+/** PARAMETERs of Ollama whose work something else does here. */
+const ELSEWHERE: ReadonlyMap<string, string> = new Map([
+  ["num_gpu", "has no effect here; GPU_LAYERS says how many layers are on the GPU"],
+  [
+    "num_thread",
+    "has no effect here; engine.threads of the configuration says how many threads an engine has",
+  ],
+]);
+
 /** A directive that is kept, so that it is not lost for others, and has no effect. */
 export interface UnusedDirective extends Pick<Instruction, "key" | "text"> {
   readonly directive: keyof typeof OF_OLLAMA | "PARAMETER";
@@ -44,7 +53,7 @@ function toUnused({ directive, key, text }: Instruction): UnusedDirective | unde
 
 function noteOn({ directive, key, text }: UnusedDirective): string {
   if (directive === "PARAMETER") {
-    return `PARAMETER ${key.slice(0, SHOWN_LENGTH)} is not known here and has no effect.`;
+    return `PARAMETER ${key.slice(0, SHOWN_LENGTH)} ${ELSEWHERE.get(key) ?? "is not known here and has no effect"}.`;
   }
   const shown = text.split("\n", 1)[0]?.slice(0, SHOWN_LENGTH);
   return `${directive} ${shown} has no effect: it ${OF_OLLAMA[directive]}.`;

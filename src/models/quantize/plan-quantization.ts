@@ -8,9 +8,9 @@ import { readHeader } from "../gguf/read-header.ts";
 import type { Metadata } from "../gguf/read-metadata.ts";
 import { summarizeHeaders } from "../gguf/summarize-headers.ts";
 import type { GgufSummary } from "../model.ts";
-import type { FileType } from "./file-types.ts";
+import { FILE_TYPES, type FileType } from "./file-types.ts";
 import { readLayout, type SourceLayout, type SourceTensor } from "./source-layout.ts";
-import { chooseTypes, type QuantizedModel } from "./tensor-types.ts";
+import { chooseTypes, type QuantizedModel, UnfitRows } from "./tensor-types.ts";
 import { writeHeader } from "./write-header.ts";
 
 /** Everything about a quantized file before it is written. */
@@ -34,7 +34,8 @@ const FLOATS: ReadonlySet<string> = new Set(["F32", "F16", "BF16"]);
  * Plans the quantization of a model.
  * @param files its real paths, all shards in order
  * @param mayRequantize whether weights that are quantized already may be quantized again
- * @throws ServiceError invalid_model_file, or unsupported_feature for what cannot be converted
+ * @throws ServiceError invalid_model_file, unsupported_feature for what cannot be converted, or invalid_parameter for a
+ *   quantization that does not fit the model
  */
 export async function planQuantization(
   files: readonly [string, ...string[]],
@@ -68,12 +69,35 @@ function sum(numbers: readonly number[]): number {
 }
 
 function chosenTypes(layout: SourceLayout, fileType: FileType): ReturnType<typeof chooseTypes> {
+  const named = layout.tensors.map((tensor) => ({ ...tensor, type: tensor.known?.name ?? "" }));
+  const choose = (type: FileType): ReturnType<typeof chooseTypes> =>
+    chooseTypes(named, modelOf(layout.metadata), type);
   try {
-    const named = layout.tensors.map((tensor) => ({ ...tensor, type: tensor.known?.name ?? "" }));
-    return chooseTypes(named, modelOf(layout.metadata), fileType);
+    return choose(fileType);
   } catch (error) {
+    if (error instanceof UnfitRows) throw unfit(fileType, error, FILE_TYPES.filter(doesNotThrow(choose)));
     throw error instanceof InvalidGguf ? unusable(layout.files[0], error) : error;
   }
+}
+
+function doesNotThrow(choose: (type: FileType) => unknown): (type: FileType) => boolean {
+  return (type) => {
+    try {
+      choose(type);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+}
+
+function unfit({ name }: FileType, { message }: UnfitRows, others: readonly FileType[]): ServiceError {
+  const fitting = others.map((each) => each.name).join(", ");
+  return new ServiceError(
+    "invalid_parameter",
+    `${name} cannot be used for this model, because ${message}; choose one of ${fitting}.`,
+    { param: "quantization" },
+  );
 }
 
 function modelOf(metadata: Metadata): QuantizedModel {

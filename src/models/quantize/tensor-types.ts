@@ -25,6 +25,9 @@ export interface ChosenType {
   readonly isFallback: boolean;
 }
 
+/** A quantization cannot be used for a model: its blocks do not divide the rows of a tensor. */
+export class UnfitRows extends Error {}
+
 /** Other types for rows that a type's blocks of 256 do not divide. */
 const FALLBACKS: Readonly<Record<string, string>> = {
   IQ3_S: "IQ4_NL",
@@ -44,7 +47,7 @@ const FLOATS: ReadonlySet<string> = new Set(["F16", "BF16"]);
  * Chooses the type of each tensor as llama-quant.cpp of llama.cpp does without an importance matrix, so that files are the
  * same.
  * @param tensors in the order of llama.cpp, on which the choice depends
- * @throws InvalidGguf for rows that no type fits, and names that do not fit the model
+ * @throws UnfitRows for rows that no type fits, and InvalidGguf for names that do not fit the model
  */
 export function chooseTypes(
   tensors: readonly TensorShape[],
@@ -65,8 +68,8 @@ function fitting(name: string, [row = 1]: readonly number[], type: string): Chos
   if (row % blockOf(type) === 0) return { type, isFallback: false };
   const other = FALLBACKS[type];
   if (other === undefined) {
-    throw new InvalidGguf(
-      `its tensor ${quoted(name)} has rows of ${row} weights, which blocks of ${type} do not divide`,
+    throw new UnfitRows(
+      `its tensor ${quoted(name)} has rows of ${row} weights, which the blocks of ${type}, of ${blockOf(type)} weights, do not divide`,
     );
   }
   return { type: row % blockOf(other) === 0 ? other : "F16", isFallback: true };

@@ -74,14 +74,14 @@ export class DefinedModels {
   }
 
   /**
-   * What a Modelfile describes, without creating it.
+   * What a Modelfile describes whose base is to be quantized, without creating it.
    * @throws ServiceError as create() does, apart from its check
    */
   async draft(name: string, modelfile: string, baseFolder: string | undefined): Promise<ModelDraft> {
     const alias = this.#registry.newName(name);
     if (!this.has(alias)) await this.#checkFree(alias);
     const definition = readModelfile(modelfile, baseFolder);
-    return { alias, definition, record: await this.#record(alias, definition, 0) };
+    return { alias, definition, record: await this.#record(alias, definition, 0, noSource) };
   }
 
   /** Creates a model with the Modelfile of another. */
@@ -159,18 +159,18 @@ export class DefinedModels {
     }
   }
 
-  /** The record of a definition; throws `model_not_found` if its base is not on disk. */
-  async #record(alias: string, definition: ModelDefinition, depth: number): Promise<ModelRecord> {
+  /** The record of a definition; throws `model_not_found` if its base is not on disk, with the message of `missing`. */
+  async #record(
+    alias: string,
+    definition: ModelDefinition,
+    depth: number,
+    missing: (from: string, alias: string) => string = noBase,
+  ): Promise<ModelRecord> {
     if (depth > MAX_CHAIN) {
       throw new ServiceError("invalid_modelfile", `${alias} is created from itself through other models.`);
     }
     const base = await this.#registry.findBase(definition.from, depth + 1);
-    if (!base) {
-      throw new ServiceError(
-        "model_not_found",
-        `${alias} is created from ${definition.from}, which is not on disk; pull it first.`,
-      );
-    }
+    if (!base) throw new ServiceError("model_not_found", missing(definition.from, alias));
     const source = { kind: "modelfile", base: definition.from } as const;
     const { config, inspect } = this.#options;
     return await derivedRecord({ alias, source }, definition, base, config.models.allowed_dirs, inspect);
@@ -206,4 +206,12 @@ function plainDefinition({ alias, source, files, projector }: ModelRecord): Mode
     author: undefined,
     unused: [],
   };
+}
+
+function noBase(from: string, alias: string): string {
+  return `${alias} is created from ${from}, which is not on disk; pull it first.`;
+}
+
+function noSource(from: string): string {
+  return `The model to quantize, ${from}, is not on disk; "daybreak list" shows those that are, and "daybreak pull" gets others.`;
 }

@@ -69,7 +69,7 @@ export async function buildRecord(parts: RecordParts, inspect: InspectGguf): Pro
   if (gguf.auxiliary) {
     throw new ServiceError(
       "invalid_model_file",
-      `${parts.path} is an ${gguf.auxiliary}, not a model by itself.`,
+      `${parts.path} is ${gguf.auxiliary === "adapter" ? "an adapter" : "a projector"}, not a model by itself.`,
     );
   }
   const times = await Promise.all(real.map(async (file) => (await stat(file)).mtimeMs));
@@ -148,6 +148,7 @@ function mergeSettings(base: ModelSettings, own: ModelSettings): ModelSettings {
     contextSize: own.contextSize ?? base.contextSize,
     gpuLayers: own.gpuLayers ?? base.gpuLayers,
     load: mergeLoadSettings(own.load, base.load),
+    speculation: own.speculation ?? base.speculation,
     thinking: own.thinking ?? base.thinking,
     toolFormat: own.toolFormat ?? base.toolFormat,
     capabilities: { ...base.capabilities, ...own.capabilities },

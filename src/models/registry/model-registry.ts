@@ -73,7 +73,9 @@ export class ModelRegistry {
       return `The model "${name}" is not on this machine; download it with POST /api/models/pull or "daybreak pull ${name}".`;
     if (resolved.kind === "name" && this.shipped.isHidden(resolved.name))
       return `The model "${name}" has been deleted; it ships with Daybreak, and "daybreak load ${name}" or POST /api/models/load brings it back.`;
-    return `No model "${name}" is known.`;
+    if (resolved.kind === "path")
+      return `No model has the file "${name}"; load it with POST /api/models/load or "daybreak load ${name}", then use the name that it gets.`;
+    return `No model "${name}" is known; GET /api/models or "daybreak list" shows those that are there, "daybreak search" and "daybreak pull" get others.`;
   }
 
   /**

@@ -28,13 +28,25 @@ describe("acquiring a model", () => {
   });
 
   it.each([
-    ["nobody", "model_not_found", /No model "nobody"/],
+    ["nobody", "model_not_found", /No model "nobody" is known; .*"daybreak list"/],
     [MINI, "model_not_loaded", /POST \/api\/models\/load .*--no-auto-load/],
   ])("without auto-load says what is the matter with %s", async (name, code, message) => {
     const { models } = await startModels({ config: { auto_load: false } });
     await expect(models.acquire(name, NEVER)).rejects.toMatchObject({
       code,
       message: expect.stringMatching(message),
+    });
+  });
+
+  it("finds a model by its file once that has been loaded, and says of any other to load it first", async () => {
+    const { models, userFile } = await startModels();
+    const [file, other] = [userFile("mine.gguf"), userFile("other.gguf")];
+    await models.load({ alias: file });
+    using lease = await models.acquire(file, NEVER);
+    expect(lease.model.alias).toBe("mine");
+    await expect(models.acquire(other, NEVER)).rejects.toMatchObject({
+      code: "model_not_found",
+      message: expect.stringContaining(`"daybreak load ${other}"`),
     });
   });
 

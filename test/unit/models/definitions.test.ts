@@ -122,6 +122,15 @@ describe("a model made from a Modelfile", () => {
     await expect(models.get("made")).rejects.toMatchObject({ code: "model_not_found" });
   });
 
+  it("is not made with an adapter that is another kind of file, which is said", async () => {
+    const { models, userFile } = await startModels();
+    const file = userFile("model.gguf", tinyLlama());
+    await expect(models.create("made", `FROM ${MINI}\nADAPTER ${file}`, {})).rejects.toMatchObject({
+      code: "invalid_model_file",
+      message: `${file} is not an adapter but a model that generates text.`,
+    });
+  });
+
   it("is made with the right digest", async () => {
     const { models, shippedDir } = await startModels();
     const bytes = readFileSync(path.join(shippedDir, "daybreak-mini.gguf"));

@@ -93,6 +93,24 @@ describe("the settings of a load", () => {
     expect(warnings).toEqual([]);
   });
 
+  it("say how tokens are guessed: the load, then the Modelfile, then the configuration", async () => {
+    const { models, engines } = await startModels();
+    await models.create("guessing", "FROM daybreak-mini\nPARAMETER speculation ngram", {});
+    expect(await models.get("guessing")).toMatchObject({ speculation: "ngram" });
+    expect(await models.load({ alias: "guessing" })).toMatchObject({ speculation: "ngram" });
+    expect(engines.last.spec.guessTokens).toBe(16);
+    await models.unload("guessing");
+    expect(await models.load({ alias: "guessing", speculation: "off" })).toMatchObject({
+      speculation: "off",
+    });
+    expect(engines.last.spec.guessTokens).toBeUndefined();
+    expect((await models.load({ alias: "daybreak-mini" })).speculation).toBeUndefined();
+    expect(await models.modelfile("guessing")).toContain('PARAMETER speculation "ngram"');
+    await expect(
+      models.create("wrong", "FROM daybreak-mini\nPARAMETER speculation always", {}),
+    ).rejects.toMatchObject({ code: "invalid_modelfile", message: expect.stringContaining("ngram") });
+  });
+
   it("are numbers with fractions in the environment, too", () => {
     const env = { SERVICE_ENGINE_ROPE_FREQ_SCALE: "0.25", XDG_CONFIG_HOME: "/nowhere" };
     const { engine } = loadConfig({ env, platform: "linux" }).config;

@@ -22,11 +22,14 @@ const model = (more: object = {}) => ({
   state: "available",
   context_size: 8192,
   trained_context_size: 131_072,
+  load_settings: {},
   active_requests: 0,
   purpose: "generate",
   capabilities: { tools: true },
   ...more,
 });
+const stretched = (scale: number) =>
+  model({ trained_context_size: 2048, load_settings: { rope_freq_scale: scale } });
 const loaded = (contextSize: number) => ({
   status: "loaded",
   alias: "m",
@@ -159,9 +162,32 @@ describe("launch", () => {
   });
 
   it("says how to install an agent that is not there, before it loads anything", async () => {
-    const { code, stderr, requests } = await launch({}, ["claude", "-m", "m"], { PATH: "/nonexistent" });
-    expect({ code, requests }).toEqual({ code: 4, requests: [] });
+    await using daemon = await startFakeDaemon({});
+    const args = ["launch", "claude", "-m", "m", "--url", daemon.url];
+    const { code, stderr } = await runCli(args, { env: { PATH: "/nonexistent" } });
+    expect({ code, requests: daemon.requests }).toEqual({ code: 4, requests: [] });
     expect(stderr).toContain("npm install -g @anthropic-ai/claude-code");
+  });
+
+  it("prints with --json how an agent would be run that is not there", async () => {
+    const { code, run } = await launch({}, ["claude", "-m", "m"], { PATH: "/nonexistent" });
+    expect({ code, run }).toMatchObject({
+      code: 0,
+      run: { program: "claude", env: { ANTHROPIC_MODEL: "m" } },
+    });
+  });
+
+  it("loads a model that its settings stretch with as much as it can reach then", async () => {
+    const { requests } = await launch({ "GET /api/models/m": stretched(0.0625) }, ["codex", "-m", "m"]);
+    expect(requests.at(-1)).toEqual(["POST /api/models/load", { alias: "m", context_size: 32_768 }]);
+    const tooLittle = await launch({ "GET /api/models/m": stretched(0.5) }, ["codex", "-m", "m"]);
+    expect(tooLittle.stderr).toContain("was trained for 2048 tokens of context, and is stretched to 4096");
+  });
+
+  it("refuses less context than agents begin with", async () => {
+    const { code, stderr, requests } = await launch({}, ["codex", "-m", "m", "--context-size", "2048"]);
+    expect({ code, requests }).toEqual({ code: 2, requests: [] });
+    expect(stderr).toContain("16384");
   });
 
   it("runs the scripts of Windows by its shell, with each word in quotes", () => {

@@ -284,7 +284,9 @@ describe("create", () => {
   it("ends with 2 when there is no such file", async () => {
     const { code, stderr } = await against(routes, ["create", "pirate", "-f", "/nonexistent/Modelfile"]);
     expect(code).toBe(2);
-    expect(stderr).toContain(path.resolve("/nonexistent/Modelfile"));
+    expect(stderr).toContain(
+      `There is no file ${path.resolve("/nonexistent/Modelfile")}; name the Modelfile with -f`,
+    );
   });
 });
 

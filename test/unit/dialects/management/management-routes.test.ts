@@ -85,6 +85,12 @@ describe("models", () => {
     });
   });
 
+  test("GET /api/models/<name> tells how a model guesses tokens among its load settings", async () => {
+    const model = fakeModel({ loadSettings: { cacheTypeK: "q8_0" }, speculation: "ngram" });
+    const { body } = await setup(new FakeModels([model])).call("GET", "/api/models/fake");
+    expect(body).toMatchObject({ load_settings: { cache_type_k: "q8_0", speculation: "ngram" } });
+  });
+
   test.each([
     ["qwen3:0.6b", "qwen3:0.6b"],
     ["qwen3%3A0.6b", "qwen3:0.6b"],

@@ -226,7 +226,10 @@ describe("rerank", () => {
   test("needs a model made for it", async () => {
     const answer = await testApp().post("/v1/rerank", { query: "cats", documents: ["a"] });
     expect(answer.status).toBe(400);
-    expect(await answer.json()).toMatchObject({ error: { code: "unsupported_feature", param: "model" } });
+    const message = expect.stringContaining('"daybreak pull jina-reranker:tiny"');
+    expect(await answer.json()).toMatchObject({
+      error: { code: "unsupported_feature", param: "model", message },
+    });
   });
 });
 

@@ -55,7 +55,7 @@ it("a store of Ollama gives models with all of their settings", async () => {
       ],
       notes: [
         expect.stringMatching(/^PARAMETER top_p is left out: .*at most 1, got 7/),
-        expect.stringMatching(/^PARAMETER num_thread is not known/),
+        expect.stringMatching(/^PARAMETER num_thread has no effect here/),
         expect.stringMatching(/^PARSER mario has no effect/),
         expect.stringMatching(/^REQUIRES 0.14.0 has no effect/),
       ],

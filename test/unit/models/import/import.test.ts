@@ -1,4 +1,4 @@
-import { existsSync, linkSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import { existsSync, linkSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
 import { ImportedFiles } from "../../../../src/models/import/imported-files.ts";
@@ -129,9 +129,33 @@ it("what is not a model is left out with the reason, and leaves nothing behind",
   const folder = path.join(fixture.userDir, "mine");
   writeGguf(addToLmStudio(folder, "eyes.gguf"), tinyProjector());
   expect(await importFrom(fixture, folder)).toMatchObject([
-    { status: "skipped", name: "eyes.gguf", reason: expect.stringMatching(/is an? projector, not a model/) },
+    { status: "skipped", name: "eyes.gguf", reason: expect.stringMatching(/is a projector, not a model/) },
   ]);
   expect(filesIn(path.join(fixture.cacheDir, "imported"))).toEqual([]);
+});
+
+it("a damaged file is named as its owner knows it", async () => {
+  const fixture = await startModels();
+  const folder = path.join(fixture.userDir, "mine");
+  const file = addToLmStudio(folder, "broken.gguf");
+  writeFileSync(file, "GGUF");
+  const [step] = await importFrom(fixture, folder);
+  expect(step).toMatchObject({
+    status: "skipped",
+    reason: expect.stringContaining(`The model file ${file} cannot`),
+  });
+});
+
+it("the name that an earlier import has given is understood as well", async () => {
+  const fixture = await startModels();
+  await fixture.models.create("m", "FROM daybreak-mini", {});
+  const folder = path.join(fixture.userDir, "mine");
+  addToLmStudio(folder, "m.gguf");
+  addToLmStudio(folder, "other.gguf");
+  expect(await importFrom(fixture, folder, { names: ["m"] })).toMatchObject([{ alias: "m-2" }]);
+  expect(await importFrom(fixture, folder, { names: ["m-2"] })).toMatchObject([
+    { status: "present", name: "m.gguf", alias: "m-2" },
+  ]);
 });
 
 it("only those that are named are imported", async () => {

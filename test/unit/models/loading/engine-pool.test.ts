@@ -47,7 +47,10 @@ describe("loading", () => {
   it("is refused when it is loaded already", async () => {
     const { pool } = makePool();
     await pool.load("a", plan());
-    await expect(pool.load("a", plan())).rejects.toMatchObject({ code: "model_already_loaded" });
+    await expect(pool.load("a", plan())).rejects.toMatchObject({
+      code: "model_already_loaded",
+      message: expect.stringContaining("unload it first"),
+    });
   });
 
   it("waits for an unload under way", async () => {

@@ -58,6 +58,7 @@ export function describe(loaded: LoadedModel): Model {
     isDefault: false,
     isPulling: false,
     likelySettings: () => ({}),
+    likelySpeculation: () => undefined,
     likelyContext: () => ({ contextSize: spec.contextSize, source: "request" }),
     memoryBytes: undefined,
   });

@@ -204,12 +204,14 @@ describe("what a Modelfile for Ollama has and has no effect here", () => {
       "PARAMETER num_thread 1024",
       "PARAMETER temperature 1",
       "PARAMETER __proto__ 1",
+      "PARAMETER num_gpu 3",
     ].join("\n");
     expect(modelfileNotes(modelfile)).toEqual([
       "RENDERER qwen3-coder has no effect: it names code of Ollama; here the chat template writes prompts.",
       "REQUIRES 0.14.0 has no effect: it is a version of Ollama.",
-      "PARAMETER num_thread is not known here and has no effect.",
+      "PARAMETER num_thread has no effect here; engine.threads of the configuration says how many threads an engine has.",
       "PARAMETER __proto__ is not known here and has no effect.",
+      "PARAMETER num_gpu has no effect here; GPU_LAYERS says how many layers are on the GPU.",
     ]);
   });
 

@@ -65,6 +65,14 @@ describe("quantizing a model", () => {
     expect(fixture.events.at(-1)).toEqual({ type: "model-created", model: "small" });
   });
 
+  test("says of a model that is not there that it cannot be quantized, not that another is created from it", async () => {
+    const fixture = await startModels({ quantizeTensors: zeros });
+    await expect(quantize(fixture, { modelfile: "FROM nope" })).rejects.toMatchObject({
+      code: "model_not_found",
+      message: expect.stringMatching(/^The model to quantize, nope, is not on disk; "daybreak list"/),
+    });
+  });
+
   test("gives the disk back when the model is deleted", async () => {
     const fixture = await startModels({ quantizeTensors: zeros });
     await quantize(fixture);

@@ -1,5 +1,6 @@
 import path from "node:path";
 import { describe, expect, test } from "vitest";
+import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { createGgufInspector } from "../../../../src/models/gguf/inspect-gguf.ts";
 import { findFileType } from "../../../../src/models/quantize/file-types.ts";
 import { planQuantization } from "../../../../src/models/quantize/plan-quantization.ts";
@@ -69,11 +70,26 @@ describe("the plan of a quantization", () => {
     expect((await planQuantization([source], findFileType("Q4_K_M"), false)).fallbackTensors).toBe(14);
   });
 
-  test("refuses rows that no type fits", async () => {
+  test("refuses a quantization that rows do not fit, and says which others do", async () => {
+    const source = await written(tinyLlama({ feedForward: 172 }));
+    const message = /^Q8_0 cannot be used for this model.* rows of 172 weights.*; choose one of (.*)\.$/;
+    const refusal = await planQuantization([source], findFileType("Q8_0"), false).catch(
+      (error: unknown) => error,
+    );
+    expect(refusal).toMatchObject({ code: "invalid_parameter", param: "quantization" });
+    const others = (refusal instanceof ServiceError && message.exec(refusal.message)?.[1]?.split(", ")) || [];
+    expect(others).toEqual(expect.arrayContaining(["F16", "Q6_K", "Q4_K_M"]));
+    expect(others).not.toContain("Q4_0");
+    for (const name of others) await planQuantization([source], findFileType(name), false);
+  });
+
+  test("offers no more than floats where no blocks divide the rows of the output", async () => {
     const source = await written(tinyLlama({ embedding: 40, heads: 2, kvHeads: 2 }));
     await expect(planQuantization([source], Q4_0, false)).rejects.toMatchObject({
-      code: "invalid_model_file",
-      message: expect.stringContaining("blocks of Q8_0 do not divide"),
+      code: "invalid_parameter",
+      message: expect.stringMatching(
+        /blocks of Q8_0, of 32 weights, do not divide; choose one of F16, BF16\.$/,
+      ),
     });
   });
 });
