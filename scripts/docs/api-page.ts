@@ -1,5 +1,7 @@
+import type { z } from "zod";
 import { configSchema } from "../../src/config/schema.ts";
 import { documentedDialects } from "../../src/daemon/dialects.ts";
+import { connectQuery } from "../../src/dialects/management/connect-query.ts";
 import type { ManagementServices } from "../../src/dialects/management/management-services.ts";
 import { describedFields } from "./described-fields.ts";
 import { openApiPath } from "../../src/http/route.ts";
@@ -102,6 +104,7 @@ export function apiPage(): string {
   const rows = routes.map(
     (route) => `| ${route.method} | \`${openApiPath(route.path)}\` | ${route.summary} |`,
   );
+  const queries = routes.flatMap(queryRows);
   const bodies = routes.filter((route) => route.body !== undefined).map(bodySection);
   return `${PROSE}
 ## Routes
@@ -109,6 +112,12 @@ export function apiPage(): string {
 | method | path | purpose |
 |---|---|---|
 ${rows.join("\n")}
+
+## Query parameters
+
+| route | parameter | type | required | meaning |
+|---|---|---|---|---|
+${queries.join("\n")}
 
 ## Request bodies
 
@@ -122,14 +131,25 @@ function describedServices(): ManagementServices {
   return services as ManagementServices;
 }
 
-function bodySection(route: Route): string {
-  if (!route.body) return "";
-  const rows = describedFields(route.body, "input")
+/** What the page adds to the addresses of its own files is of no use to others. */
+function queryRows({ method, path, query }: Route): string[] {
+  return query && query !== connectQuery
+    ? fieldRows(query).map((row) => `| \`${method} ${openApiPath(path)}\` ${row}`)
+    : [];
+}
+
+function fieldRows(schema: z.ZodType): string[] {
+  return describedFields(schema, "input")
     .flat()
     .map(({ name, type, required, description }) => {
       const cells = [`\`${name}\``, type, required ? "yes" : "no", description];
       return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
     });
+}
+
+function bodySection(route: Route): string {
+  if (!route.body) return "";
+  const rows = fieldRows(route.body);
   const heading = `### ${route.method} ${openApiPath(route.path)}`;
   return `${heading}\n\n| field | type | required | meaning |\n|---|---|---|---|\n${rows.join("\n")}\n`;
 }

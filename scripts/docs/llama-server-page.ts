@@ -25,7 +25,7 @@ Programs written for llama.cpp's server, such as the plug-ins llama.vim and llam
 | \`POST /tokenize\`, \`/detokenize\` | text to tokens and back, with the errors of the daemon's own API |
 | \`GET /health\`, \`GET /v1/models\`, \`POST /v1/…\` | as everywhere: [compatibility.md](compatibility.md) |
 
-Every route takes \`model\`, in its body or, with GET, in its query; without it the default model answers. A model that is on disk is loaded by the first request that names it; \`/props\`, \`/slots\` and \`/lora-adapters\` load nothing, and \`is_sleeping\` tells whether the model has to be loaded.
+Every route takes \`model\`, in its body or, with GET and \`POST /lora-adapters\`, whose body is a list, in its query; without it the default model answers. A model that is on disk is loaded by the first request that names it; \`/props\`, \`/slots\` and \`/lora-adapters\` load nothing, and \`is_sleeping\` tells whether the model has to be loaded.
 
 ## What differs
 

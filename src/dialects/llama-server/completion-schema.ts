@@ -24,7 +24,7 @@ const tokenLimit = z
   .union([z.int().min(0), z.literal(-1), z.literal(-2)])
   .nullish()
   .describe(
-    "Maximum number of tokens to generate; 0: only read the prompt, for the cache; below 0: until the context is full. Default: -1.",
+    "Maximum number of tokens to generate; 0: only read the prompt, for the cache; -1 and -2: until the context is full. Default: -1.",
   );
 
 /** Fields that /completion and /infill share. */

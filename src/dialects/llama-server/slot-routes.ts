@@ -92,7 +92,7 @@ export function slotActionRoute({ models }: ModelServices): Route {
     tag,
     summary: "Save, restore or empty a slot",
     description: "Saved prompts are those of POST /api/models/{name}/slots.",
-    query: z.object({ action: z.enum(["save", "restore", "erase"]) }),
+    query: z.object({ action: z.enum(["save", "restore", "erase"]).describe("What to do with the slot.") }),
     body: slotRequestSchema,
     answers: [{ description: "It is done.", schema: slotResultSchema }],
     async handle(context, { query: { action }, body }) {

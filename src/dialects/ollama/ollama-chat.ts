@@ -12,6 +12,7 @@ import { decodeMedia } from "../../inference/media-data.ts";
 import type { InferenceEvent, InferenceRequest } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
 import { toSampling } from "../sampling-fields.ts";
+import { toReasoningBudget } from "../thinking-fields.ts";
 import { toMaxTokens, toResidency, toStop } from "./ollama-options.ts";
 import {
   generationFields,
@@ -111,6 +112,7 @@ export function toChatRequest(body: ChatRequest, model: Model): InferenceRequest
     sampling: toSampling(body.options ?? {}),
     format: toFormat(body.format),
     logprobs: toLogprobs(body),
+    ...toReasoningBudget(body),
     residency: toResidency(body, model),
     repetitionGuard: body.options?.repetition_guard ?? undefined,
     defaults: { sampling: DEFAULT_SAMPLING },

@@ -7,6 +7,7 @@ import { decodeImage } from "../../inference/image-data.ts";
 import type { InferenceEvent, InferenceRequest } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
 import { toSampling } from "../sampling-fields.ts";
+import { toReasoningBudget } from "../thinking-fields.ts";
 import { toMaxTokens, toResidency, toStop } from "./ollama-options.ts";
 import {
   generationFields,
@@ -90,6 +91,7 @@ export function toGenerateRequest(body: GenerateRequest, model: Model): Inferenc
     sampling: toSampling(body.options ?? {}),
     format: toFormat(body.format),
     logprobs: toLogprobs(body),
+    ...toReasoningBudget(body),
     residency: toResidency(body, model),
     repetitionGuard: body.options?.repetition_guard ?? undefined,
     defaults: { sampling: DEFAULT_SAMPLING },

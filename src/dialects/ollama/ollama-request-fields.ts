@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { MAX_NAME_LENGTH, modelName } from "../../http/input/known-fields.ts";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS, type OutputFormat } from "../../engine/protocol/generation.ts";
+import { thinkingFields } from "../thinking-fields.ts";
 import { keepAliveField } from "./keep-alive.ts";
 import { optionsField } from "./ollama-options.ts";
 
@@ -34,6 +35,7 @@ export const generationFields = {
     .max(MAX_TOP_LOGPROBS)
     .nullish()
     .describe("Number of alternatives to return for each token; requires logprobs."),
+  ...thinkingFields,
 };
 
 export const thinkSchema = z.union([z.boolean(), z.enum(["low", "medium", "high", "max"])]).nullish();

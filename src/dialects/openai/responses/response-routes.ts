@@ -30,7 +30,8 @@ const shownQuerySchema = z.object({
     .literal("false", {
       error: "is not supported: events are sent only once, while the response is generated",
     })
-    .optional(),
+    .optional()
+    .describe("Events are only sent while the response is generated."),
 });
 
 /** The routes under /v1/responses, and the store they share. */

@@ -12,7 +12,7 @@ import { pullRequestSchema } from "../../../../src/dialects/ollama/ollama-pull.t
 import { showRequestSchema } from "../../../../src/dialects/ollama/ollama-show.ts";
 import { copyRequestSchema, deleteRequestSchema } from "../../../../src/dialects/ollama/store-routes.ts";
 import { fakeModel } from "../../../support/fake-models.ts";
-import { SAMPLING_SAMPLES } from "../field-samples.ts";
+import { SAMPLING_SAMPLES, THINKING_SAMPLES } from "../field-samples.ts";
 import { type Conversion, describeHonestFields } from "../honest-fields.ts";
 
 const require = createRequire(import.meta.url);
@@ -53,6 +53,7 @@ const generation = {
   options: { seed: 1 },
   logprobs: true,
   think: true,
+  ...THINKING_SAMPLES,
 };
 
 const options: Record<string, unknown> = {
