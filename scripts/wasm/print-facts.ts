@@ -86,15 +86,27 @@ export const GATED_OPERATORS = ${record(facts.gatedOperators)} as const;
 `;
 }
 
+/** The formatter breaks longer lines. */
+const LINE_WIDTH = 110;
+
 function record(entries: Readonly<Record<string, unknown>>): string {
-  const lines = Object.entries(entries).map(([name, value]) => `  ${key(name)}: ${inline(value)},\n`);
+  const lines = Object.entries(entries).map(([name, value]) => {
+    const line = `  ${key(name)}: ${inline(value)},`;
+    if (line.length <= LINE_WIDTH) return `${line}\n`;
+    return `  ${key(name)}: {\n${fieldsOf(value)
+      .map((field) => `    ${field},\n`)
+      .join("")}  },\n`;
+  });
   return `{\n${lines.join("")}}`;
 }
 
 function inline(value: unknown): string {
-  if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  const fields = Object.entries(value).map(([name, each]) => `${key(name)}: ${inline(each)}`);
-  return `{ ${fields.join(", ")} }`;
+  const isPlain = typeof value !== "object" || value === null;
+  return isPlain ? JSON.stringify(value) : `{ ${fieldsOf(value).join(", ")} }`;
+}
+
+function fieldsOf(value: unknown): string[] {
+  return Object.entries(Object(value)).map(([name, each]) => `${key(name)}: ${inline(each)}`);
 }
 
 const key = (name: string): string => (/^[A-Za-z_]\w*$/.test(name) ? name : JSON.stringify(name));

@@ -93,10 +93,16 @@ const WRONG: readonly unknown[] = [
 
 type Schema = z.core.JSONSchema.BaseSchema;
 
-/** Names of the fields that a body may have, also where its shape has a name or is one of several. */
+/** Names of the fields that a body or its items may have, also where its shape has a name or is one of several. */
 function fieldsOf(body: Schema, named: Readonly<Record<string, Schema>> = body.$defs ?? {}): string[] {
   const own = named[body.$ref?.split("/").at(-1) ?? ""];
-  const shapes = [own, ...(body.anyOf ?? []), ...(body.allOf ?? []), ...(body.oneOf ?? [])];
+  const shapes = [
+    own,
+    body.items,
+    ...(body.anyOf ?? []),
+    ...(body.allOf ?? []),
+    ...(body.oneOf ?? []),
+  ].flat();
   const inner = shapes.flatMap((shape) => (typeof shape === "object" ? fieldsOf(shape, named) : []));
   return [...new Set([...Object.keys(body.properties ?? {}), ...inner])];
 }
@@ -107,8 +113,13 @@ describe.each(
     .filter(({ body }) => body),
 )("the body of $method $path", ({ body = z.never() }) => {
   test("refuses every field in plain words that name it", () => {
-    const fields = fieldsOf(z.toJSONSchema(body, { io: "input", unrepresentable: "any" }));
-    const texts = WRONG.flatMap((wrong) => fields.flatMap((field) => explained(body, { [field]: wrong })));
+    const json = z.toJSONSchema(body, { io: "input", unrepresentable: "any" });
+    const bodyWith = (field: string, wrong: unknown): unknown =>
+      json.type === "array" ? [{ [field]: wrong }] : { [field]: wrong };
+    const fields = fieldsOf(json);
+    const texts = WRONG.flatMap((wrong) =>
+      fields.flatMap((field) => explained(body, bodyWith(field, wrong))),
+    );
     expect(texts).not.toEqual([]);
     for (const text of [...texts, ...explained(body, {})]) {
       expect(text).not.toMatch(/Invalid|Too (small|big)|expected|received|undefined|No matching|\[object/);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import { attackedRoutes, pathOf } from "../../../scripts/test/withstand/requests/attacked-routes.ts";
 import { HOSTILE_BODIES, headOf } from "../../../scripts/test/withstand/requests/hostile-bodies.ts";
 import { validValue } from "../../../scripts/test/withstand/requests/valid-value.ts";
@@ -18,7 +19,8 @@ const LARGEST = 32 * MEGABYTE;
  */
 const LONGEST_TURN_MS = 150;
 
-const routes = attackedRoutes().filter(({ route }) => route.body);
+/** The fields of a list's items are those of other bodies, too. */
+const routes = attackedRoutes().filter(({ route }) => route.body && !(route.body instanceof z.ZodArray));
 
 function fieldsOf(index: number): string[] {
   const body = routes[index]!.route.body!;
