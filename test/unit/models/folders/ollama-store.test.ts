@@ -37,8 +37,8 @@ it("a store of Ollama gives models with all of their settings", async () => {
       name: "mario:1b",
       wish: "mario:1b",
       files: [weights],
-      projector: expect.stringMatching(/blobs\/sha256-[0-9a-f]{64}$/),
-      adapters: [expect.stringMatching(/blobs\/sha256-[0-9a-f]{64}$/)],
+      projector: expect.stringMatching(/blobs[\\/]sha256-[0-9a-f]{64}$/),
+      adapters: [expect.stringMatching(/blobs[\\/]sha256-[0-9a-f]{64}$/)],
       settings: [
         `TEMPLATE """${GO_TEMPLATE}"""`,
         'SYSTEM """You are "Mario".\nAlways."""',
@@ -142,7 +142,7 @@ it.skipIf(process.platform === "win32")("a pipe in place of a file is not waited
   await expect(placing.next()).rejects.toMatchObject({ code: "path_not_allowed" });
 });
 
-it("links out of the store are not followed", async () => {
+it.skipIf(process.platform === "win32")("links out of the store are not followed", async () => {
   const root = await temporaryFolder();
   const folder = path.join(root, "store");
   const weights = addToOllama(folder, { name: "tiny:1b", system: "secret" });
