@@ -43,9 +43,9 @@ export default defineConfig({
       { extends: true, test: { ...REAL, name: "real", include: ["test/{engine,e2e,gpu}/**/*.test.ts"] } },
       // Clients that are installed for it alone: test:clients sees to that.
       { extends: true, test: { ...REAL, name: "clients", include: ["test/clients/*.test.ts"] } },
-      // Every family of templates and every keyword of schemas, through real engines: minutes.
+      // Every family of templates and models, every kernel and every keyword of schemas, through real engines: minutes.
       { extends: true, test: { ...REAL, name: "conformance", include: ["test/conformance/**/*.test.ts"] } },
-      // The engine in pages of further browsers, which few machines have, and the page on a static host.
+      // The engine in pages of further browsers, which few machines have, the page on a static host, and the page's rooms.
       { extends: true, test: { ...REAL, name: "browsers", include: ["test/browsers/**/*.test.ts"] } },
     ],
   },
