@@ -15,6 +15,9 @@ import { createMetrics, type ScrapedGauges } from "../metrics/create-metrics.ts"
 import { memoryTotal } from "../machine/memory-limits.ts";
 import { residentBytes } from "../machine/process-memory.ts";
 import type { Model, Models } from "../models/model.ts";
+import type { Batches } from "../batches/batches.ts";
+import { BatchRoom } from "../batches/batch-room.ts";
+import { OPENAI_BATCHES, openaiBatchFormat } from "../dialects/openai/batches/openai-batch-format.ts";
 import { Activity } from "./activity/activity.ts";
 import { createModels } from "./create-models.ts";
 import { startTraces } from "./tracing/start-traces.ts";
@@ -44,6 +47,7 @@ export interface DaemonContext {
 
 /** The services of a running daemon. */
 export interface DaemonServices extends ManagementServices {
+  readonly batches: Pick<BatchRoom, keyof Batches | "start" | "stop">;
   /** Ends the engines, and sends what is left to tell. */
   close(): Promise<void>;
 }
@@ -73,7 +77,14 @@ export async function createServices(
   const metrics = createMetrics({
     version,
     uptimeSecs: () => (performance.now() - startedAt) / 1000,
-    scrape: () => scrape(models, gpu, inference.loads),
+    scrape: async () => ({ ...(await scrape(models, gpu, inference.loads)), batches: batches.running }),
+  });
+  const batches: BatchRoom = new BatchRoom({
+    config,
+    formats: { [OPENAI_BATCHES]: openaiBatchFormat },
+    events,
+    logger,
+    onLine: (outcome) => metrics.batchLine(outcome),
   });
   const openFile = createFileOpener();
   const { followWork } = activity;
@@ -109,6 +120,7 @@ export async function createServices(
     models,
     hub,
     inference,
+    batches,
     metrics,
     events,
     activity,
@@ -130,6 +142,7 @@ export async function createServices(
     machineMemory: async () => machineMemory(await models.list()),
     defaultModels: readDefaultModels,
     close: async () => {
+      await batches.close();
       await models.close();
       await traces?.close();
     },
@@ -145,7 +158,7 @@ async function scrape(
   models: Models,
   { adapter }: GpuState,
   loads: ScrapedGauges["loads"],
-): Promise<ScrapedGauges> {
+): Promise<Omit<ScrapedGauges, "batches">> {
   const list = await models.list();
   return {
     loads,

@@ -14,6 +14,7 @@ const ROOMS = [
   "dialects",
   "http",
   "inference",
+  "batches",
   "models",
   "engine",
   "schema",
