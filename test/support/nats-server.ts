@@ -1,11 +1,11 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import net from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { findProgram } from "./find-program.ts";
+import { freePorts } from "./free-ports.ts";
 import { SELF_SIGNED } from "./self-signed-certificate.ts";
 
 /** nats-server as Debian has it; null where it is not installed, and an error on CI. */
@@ -217,17 +217,4 @@ function readPort(file: string): { scheme: string; port: number } | null {
   if (!existsSync(file)) return null;
   const [, scheme, port] = /"nats":\s*\[\s*"([a-z]+):\/\/[^"]*:(\d+)"/.exec(readFileSync(file, "utf8")) ?? [];
   return scheme === undefined ? null : { scheme, port: Number(port) };
-}
-
-/** All are held until the last one is found, so that no two are the same. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => net.createServer().listen(0, "127.0.0.1"));
-  await Promise.all(servers.map((server) => once(server, "listening")));
-  const ports = servers.map((server) => {
-    const address = server.address();
-    if (address === null || typeof address === "string") throw new Error("no port");
-    return address.port;
-  });
-  await Promise.all(servers.map((server) => once(server.close(), "close")));
-  return ports;
 }
