@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { fleetSchema } from "../../src/dialects/management/fleet-routes.ts";
-import { hasNatsServer, startNats, type TestNats } from "../support/nats-server.ts";
+import { NATS_SERVER, type NatsServer, startNats } from "../support/nats-server.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
-let nats: TestNats;
+let nats: NatsServer;
 let desk: TestDaemon;
 const daemons: TestDaemon[] = [];
 
@@ -21,7 +21,7 @@ async function namesAt(daemon: TestDaemon): Promise<string> {
   return (await fleetOf(daemon)).machines.map(({ name }) => name).join(" ");
 }
 
-describe.skipIf(!hasNatsServer)("the machines of a fleet", () => {
+describe.skipIf(NATS_SERVER === null)("the machines of a fleet", () => {
   beforeAll(async () => {
     nats = await startNats();
     [desk] = await Promise.all([join("desk"), join("attic")]);
@@ -61,7 +61,7 @@ describe.skipIf(!hasNatsServer)("the machines of a fleet", () => {
   });
 
   test("work alone without the NATS server, and find each other again when it is back", async () => {
-    await nats.kill();
+    await nats.kill("SIGKILL");
     await expect.poll(async () => (await fleetOf(desk)).connected).toBe(false);
     expect((await fleetOf(desk)).machines.length).toBe(1);
     const late = await join("late");
@@ -74,7 +74,7 @@ describe.skipIf(!hasNatsServer)("the machines of a fleet", () => {
   });
 
   test("may need a password, a token or nothing", async () => {
-    const locked = await startNats('authorization { user: "us", password: "p@ss" }');
+    const locked = await startNats({ config: 'authorization { user: "us", password: "p@ss" }' });
     try {
       const right = await join("right", locked.url.replace("//", "//us:p%40ss@"));
       await expect.poll(async () => (await fleetOf(right)).connected).toBe(true);
