@@ -58,14 +58,15 @@ export function toModel({
 
 export function toModelList(models: readonly Model[]): z.output<typeof openaiModelListSchema> {
   const present = models.filter(({ state }) => state !== "downloading");
-  return { object: "list", data: present.flatMap((model) => [toModel(model), ...toAdapters(model)]) };
+  return { object: "list", data: present.flatMap(toNames) };
 }
 
-/** The names that choose one of a model's adapters. */
-function toAdapters(model: Model): z.output<typeof openaiModelSchema>[] {
-  return model.adapters.map(({ name }) => ({
-    ...toModel(model),
-    id: `${model.alias}:${name}`,
-    parent: model.alias,
-  }));
+/** A model, and once more for each adapter, by the name that chooses it. */
+function toNames(model: Model): z.output<typeof openaiModelSchema>[] {
+  const own = toModel(model);
+  const { id: parent } = own;
+  const adapters = model.adapters.map(({ name }) =>
+    Object.assign({}, own, { id: `${parent}:${name}`, parent }),
+  );
+  return [own, ...adapters];
 }
