@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "8ca244728bb5f329a93adfbd05b4e0310bd94771c40c9d3e62ab687b175a1c19";
+const KERNELS_SHA256 = "cafbcd9bb9bb44afdff12bd6466a87905ead3a39215833f5f0424f7e15750355";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "86e556b6ac678862a0e68930673c09f3ee86336c83e87f7c41aaaa44a3985653";
+export const IMAGE_SHA256 = "3b9cf77819106c5cd7d4ead54c898b52249ca5840f94855140da359d0ac0c3be";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

@@ -12,6 +12,7 @@ import {
   type ShapeName,
   SHAPES,
 } from "./cpu/bench-models.ts";
+import { compareHostCosts, formatHostCosts } from "./gpu/compare-host-costs.ts";
 import { createEngineBench } from "./gpu/measure-engine.ts";
 import { installNative, isNativeInstalled, measureNative } from "./gpu/measure-native.ts";
 import { formatRates, type Rates, type Workload } from "./gpu/rates.ts";
@@ -33,6 +34,8 @@ const HELP = `Compares the speed of models on the CPU, on this machine's GPU thr
   --profile             also say where the time of a token goes on the GPU: shaders, submissions, other calls into Dawn,
                         waits, read-back, llama.cpp and JavaScript
   --warm-up             also time the first two requests after loading onto the GPU, with the warm-up and without
+  --host                only what a step costs the host, on Dawn's null backend, which executes nothing and needs no GPU:
+                        processor time, calls and submissions, for small models of 14, 28 and 56 blocks
   --cache DIR           where models and native llama.cpp are kept (default ${defaultCache()})
   --json                print the figures as JSON
 
@@ -73,6 +76,7 @@ const { values, positionals } = parseArgs({
     skip: { type: "string", default: "" },
     profile: { type: "boolean", default: false },
     "warm-up": { type: "boolean", default: false },
+    host: { type: "boolean", default: false },
     cache: { type: "string", default: defaultCache() },
     json: { type: "boolean", default: false },
     help: { type: "boolean", short: "h", default: false },
@@ -80,7 +84,13 @@ const { values, positionals } = parseArgs({
 });
 
 if (values.help) console.log(HELP);
+else if (values.host) await measureHost();
 else await main();
+
+async function measureHost(): Promise<void> {
+  const costs = await compareHostCosts(values.cache, (blocks) => say(`${blocks} blocks: measured`));
+  console.log(values.json ? JSON.stringify(costs, undefined, 2) : formatHostCosts(costs));
+}
 
 async function main(): Promise<void> {
   const workload: Workload = {

@@ -9,6 +9,7 @@ import { EngineImage, fallbackFolders } from "../engine/engine-image.ts";
 import { type ServiceEvent, ServiceEvents } from "../events/service-events.ts";
 import type { MachineMemory, ManagementServices } from "../dialects/management/management-services.ts";
 import { REQUEST_LINE } from "../http/middleware/request-log.ts";
+import type { Life } from "../http/errors/serving.ts";
 import { createInference } from "../inference/create-inference.ts";
 import type { Inference } from "../inference/inference.ts";
 import { createMetrics, type ScrapedGauges } from "../metrics/create-metrics.ts";
@@ -73,11 +74,15 @@ export async function createServices(
     { cacheDir: config.cache_dir, kernels: config.engine.kernels, fallbacks: fallbackFolders() },
     (problem) => logger.warn(problem),
   );
-  const { models, hub } = await createModels(config, events, logger, gpu, engine, wall);
+  const { models, hub, store } = await createModels(config, events, logger, gpu, engine, wall);
   const metrics = createMetrics({
     version,
     uptimeSecs: () => (performance.now() - startedAt) / 1000,
-    scrape: async () => ({ ...(await scrape(models, gpu, inference.loads)), batches: batches.running }),
+    scrape: async () => ({
+      ...(await scrape(models, gpu, inference.loads)),
+      fleet: fleet?.report(),
+      batches: batches.running,
+    }),
   });
   const batches: BatchRoom = new BatchRoom({
     config,
@@ -87,7 +92,28 @@ export async function createServices(
     onLine: (outcome) => metrics.batchLine(outcome),
   });
   const openFile = createFileOpener();
-  const { followWork } = activity;
+  const life: Life = { state: "starting" };
+  const host = {
+    where: "daemon",
+    machine: describeMachine(),
+    engineSha256: engine.prepared.kernels === "stock" ? STOCK_SHA256 : IMAGE_SHA256,
+  } as const;
+  // Without a fleet none of its code is even loaded.
+  const fleet =
+    config.fleet.nats === undefined
+      ? undefined
+      : (await import("../fleet/start-fleet.ts")).startFleet({
+          config,
+          models,
+          inference: () => inference,
+          events,
+          gpu,
+          life,
+          engineSha256: host.engineSha256,
+          version,
+          logger,
+        });
+  if (fleet?.peers) store.usePeers(fleet.peers);
   const inference: Inference = createInference({
     models,
     metrics,
@@ -96,7 +122,7 @@ export async function createServices(
       metrics.repetitionStopped();
       logger.warn({ model }, "An answer was stopped because it ran in circles");
     },
-    followWork,
+    followWork: fleet ? fleet.follow(activity.followWork) : activity.followWork,
   });
   activity.subscribe(events);
   activity.onRequestEnd(({ head, end, isSocketChat, logged }) => {
@@ -125,14 +151,11 @@ export async function createServices(
     events,
     activity,
     logger,
-    host: {
-      where: "daemon",
-      machine: describeMachine(),
-      engineSha256: engine.prepared.kernels === "stock" ? STOCK_SHA256 : IMAGE_SHA256,
-    },
+    host,
+    fleet,
     version,
     startedAt,
-    life: { state: "starting" },
+    life,
     draining,
     shutdown,
     gpu,
@@ -143,6 +166,7 @@ export async function createServices(
     defaultModels: readDefaultModels,
     close: async () => {
       await batches.close();
+      await fleet?.close();
       await models.close();
       await traces?.close();
     },

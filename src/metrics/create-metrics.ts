@@ -54,6 +54,10 @@ export interface ScrapedGauges {
   readonly memoryUsedBytes: number;
   /** Resident bytes of the daemon's own process. */
   readonly daemonMemoryBytes: number;
+  /** Absent: the daemon is in no fleet. */
+  readonly fleet?:
+    | { readonly isConnected: boolean; readonly machines: readonly { readonly running: number }[] }
+    | undefined;
   /** The adapter that models can use; undefined: none. */
   readonly gpu?: { readonly name: string; readonly vendor: string; readonly backend: string } | undefined;
 }
@@ -187,6 +191,10 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     "Models loaded on the CPU because the GPU failed.",
   );
 
+  const fleetConnected = gauge("service_fleet_connected", "1 when the fleet's NATS server is reachable.");
+  const fleetMachines = gauge("service_fleet_machines", "Machines of the fleet, with this one.");
+  const fleetRunning = gauge("service_fleet_requests_running", "Requests that have a slot on any machine.");
+
   // A series that only appears with the first request would look like a reset to rate().
   for (const endpoint of ENDPOINTS) requestsTotal.inc({ endpoint }, 0);
   for (const outcome of LINE_OUTCOMES) batchLines.inc({ outcome }, 0);
@@ -222,6 +230,9 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     gpuAvailable.set(scraped.gpu ? 1 : 0);
     gpuInfo.reset();
     if (scraped.gpu) gpuInfo.set({ ...scraped.gpu }, 1);
+    fleetConnected.set(scraped.fleet?.isConnected ? 1 : 0);
+    fleetMachines.set(scraped.fleet?.machines.length ?? 0);
+    fleetRunning.set(scraped.fleet?.machines.reduce((sum, { running }) => sum + running, 0) ?? 0);
     for (const each of perModel) each.reset();
     const loaded = new Set(scraped.models.map(({ model }) => model));
     for (const model of speeds.keys()) if (!loaded.has(model)) speeds.delete(model);

@@ -77,9 +77,9 @@ function chatRoute({ inference, config }: Services): Route {
       const head = answerHead("chatcmpl", model);
       const customTools = customNames(body);
       const decoded = customTools.size > 0 ? decodeCustomCalls(events, customTools) : events;
-      const style = { legacyCalls: usesFunctions(body), customTools };
+      const style = { legacyCalls: usesFunctions(body), customTools, ...toStreamOptions(body) };
       if (body.stream) {
-        const chunks = toChatChunks(head, decoded, { ...style, ...toStreamOptions(body) });
+        const chunks = toChatChunks(head, decoded, style);
         return streamResponse(context, chunks, openaiEvents);
       }
       return context.json(toChatCompletion(head, await collectChoices(decoded, requests.length), style));
@@ -145,7 +145,9 @@ function modelRoute({ models }: Services): Route {
     answers: [{ description: "The model.", schema: openaiModelSchema }],
     alwaysOn: true,
     async handle(context) {
-      return context.json(toModel(await models.get(pathName(context))));
+      const name = pathName(context);
+      const listed = toModelList(await models.list()).data.find(({ id }) => id === name);
+      return context.json(listed ?? toModel(await models.get(name)));
     },
   });
 }

@@ -163,6 +163,8 @@ export const generationRequestSchema = z.object({
     .optional(),
   /** Reuse the part of the prompt that is in the KV cache. */
   cachePrompt: z.boolean(),
+  /** The slot that answers if it is idle, from 0; absent: any. */
+  slot: z.int().min(0).optional(),
   /** Report how the prompt was read when the answer is done. */
   details: z.boolean().optional(),
   /** Report usage and timings so far with each piece of the answer. */

@@ -9,6 +9,7 @@ const ROOMS = [
   "cli",
   "ui",
   "daemon",
+  "fleet",
   "tab",
   "experiments",
   "dialects",
