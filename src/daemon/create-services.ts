@@ -70,11 +70,11 @@ export async function createServices(
     { cacheDir: config.cache_dir, kernels: config.engine.kernels, fallbacks: fallbackFolders() },
     (problem) => logger.warn(problem),
   );
-  const { models, hub } = await createModels(config, events, logger, gpu, engine, wall);
+  const { models: ownModels, hub } = await createModels(config, events, logger, gpu, engine, wall);
   const metrics = createMetrics({
     version,
     uptimeSecs: () => (performance.now() - startedAt) / 1000,
-    scrape: async () => ({ ...(await scrape(models, gpu, inference.loads)), fleet: fleet?.report() }),
+    scrape: async () => ({ ...(await scrape(ownModels, gpu, inference.loads)), fleet: fleet?.report() }),
   });
   const openFile = createFileOpener();
   const life: Life = { state: "starting" };
@@ -89,8 +89,11 @@ export async function createServices(
       ? undefined
       : (await import("../fleet/start-fleet.ts")).startFleet({
           config,
-          models,
-          inference: () => inference,
+          models: ownModels,
+          inference: () => ownInference,
+          metrics,
+          followWork: activity.followWork,
+          followRequest: activity.followRequest,
           events,
           gpu,
           life,
@@ -98,16 +101,17 @@ export async function createServices(
           version,
           logger,
         });
-  const inference: Inference = createInference({
-    models,
+  const ownInference: Inference = createInference({
+    models: ownModels,
     metrics,
     config,
     onRepetition: (model) => {
       metrics.repetitionStopped();
       logger.warn({ model }, "An answer was stopped because it ran in circles");
     },
-    followWork: fleet ? fleet.follow(activity.followWork) : activity.followWork,
+    followWork: fleet?.followWork ?? activity.followWork,
   });
+  const inference = fleet?.around(ownInference) ?? ownInference;
   activity.subscribe(events);
   activity.onRequestEnd(({ head, end, isSocketChat, logged }) => {
     // Of others, the HTTP side writes the line.
@@ -127,7 +131,7 @@ export async function createServices(
   });
   return {
     config,
-    models,
+    models: fleet?.models ?? ownModels,
     hub,
     inference,
     metrics,
@@ -145,11 +149,11 @@ export async function createServices(
     kernels: engine.prepared.kernels,
     wall,
     endpoints: { http: "", ipc: "" },
-    machineMemory: async () => machineMemory(await models.list()),
+    machineMemory: async () => machineMemory(await ownModels.list()),
     defaultModels: readDefaultModels,
     close: async () => {
       await fleet?.close();
-      await models.close();
+      await ownModels.close();
       await traces?.close();
     },
     openFile,
