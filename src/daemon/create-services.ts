@@ -70,7 +70,7 @@ export async function createServices(
     { cacheDir: config.cache_dir, kernels: config.engine.kernels, fallbacks: fallbackFolders() },
     (problem) => logger.warn(problem),
   );
-  const { models: ownModels, hub } = await createModels(config, events, logger, gpu, engine, wall);
+  const { models: ownModels, hub, store } = await createModels(config, events, logger, gpu, engine, wall);
   const metrics = createMetrics({
     version,
     uptimeSecs: () => (performance.now() - startedAt) / 1000,
@@ -101,6 +101,7 @@ export async function createServices(
           version,
           logger,
         });
+  if (fleet?.peers) store.usePeers(fleet.peers);
   const ownInference: Inference = createInference({
     models: ownModels,
     metrics,

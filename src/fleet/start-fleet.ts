@@ -1,4 +1,8 @@
 import type { Config } from "../config/schema.ts";
+import { CachedFiles } from "../models/hub/cache/cached-files.ts";
+import type { HubPeers } from "../models/hub/hub-peers.ts";
+import { FileFetcher } from "./files/file-fetcher.ts";
+import { serveFiles } from "./files/file-server.ts";
 import type { FleetView } from "../dialects/management/fleet-routes.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { FollowRequest } from "../http/middleware/request-log.ts";
@@ -39,6 +43,8 @@ export interface FleetOptions extends Omit<
 export interface Fleet extends FleetView {
   readonly connection: FleetConnection;
   readonly presence: Presence;
+  /** Brings files of the hub from other machines; undefined: this machine takes and gives none. */
+  readonly peers: HubPeers | undefined;
   /** Told of this machine's own work. */
   readonly followWork: FollowWork;
   /** The models of all machines. */
@@ -82,9 +88,12 @@ export function startFleet(options: FleetOptions): Fleet {
       : undefined;
   };
   const served = new ServedCalls({ connection, selfId, inference, followRequest, refusal });
+  const shares = config.fleet.share_files;
+  if (shares) serveFiles({ connection, files: new CachedFiles(config.cache_dir), logger, id: selfId });
   return {
     connection,
     presence,
+    peers: shares ? new FileFetcher({ connection, presence }) : undefined,
     followWork: speeds.follow(followWork),
     models: withFleetModels(models, () => presence.machines),
     joined: connection.joined,

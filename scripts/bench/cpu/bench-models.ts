@@ -61,6 +61,15 @@ export const SHAPES = {
     kvHeads: 8,
     vocabulary: 4000,
   },
+  "0.1B": {
+    embedding: 768,
+    feedForward: 2048,
+    blocks: 12,
+    heads: 12,
+    headWidth: 64,
+    kvHeads: 4,
+    vocabulary: 32_000,
+  },
   "0.5B": {
     embedding: 1536,
     feedForward: 4608,

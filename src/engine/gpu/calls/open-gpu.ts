@@ -2,10 +2,11 @@ import { pollWithBackoff } from "./poll-with-backoff.ts";
 import { reuseBindGroups } from "./reuse-bind-groups.ts";
 import { skipIdleWaits } from "./skip-idle-waits.ts";
 import { gatherParameters } from "./gather-parameters.ts";
+import { type ProgramClasses, sizeWorkgroups } from "../programs/size-workgroups.ts";
 import type { WebGpuClasses } from "./webgpu-classes.ts";
 
 interface DawnPackage {
-  readonly globals: WebGpuClasses;
+  readonly globals: WebGpuClasses & ProgramClasses;
   readonly create: (flags: readonly string[]) => object;
 }
 
@@ -19,6 +20,7 @@ export function openGpu({ globals, create }: DawnPackage, flags: readonly string
   gatherParameters(globals);
   skipIdleWaits(globals);
   pollWithBackoff(globals);
+  sizeWorkgroups(globals);
   Object.assign(globalThis, globals);
   Object.defineProperty(globalThis.navigator, "gpu", { value: create(flags) });
 }
