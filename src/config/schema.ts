@@ -336,6 +336,12 @@ export const configSchema = z.strictObject({
         .string()
         .optional()
         .describe("A PEM file with the authority that the NATS server's certificate must come from."),
+      share_files: z
+        .boolean()
+        .default(true)
+        .describe(
+          "Give other machines the files that this one has from the hub, also those of gated and private models, and take theirs instead of downloading again.",
+        ),
     })
     .prefault({}),
   drain_timeout: duration

@@ -43,7 +43,7 @@ export async function createModels(
   gpu: GpuFinder,
   image: EngineImage,
   wall: SandboxFinder,
-): Promise<{ readonly models: Models; readonly hub: HubCatalog }> {
+): Promise<{ readonly models: Models; readonly hub: HubCatalog; readonly store: DiskHubStore }> {
   const { kernels, heapLimitBytes } = image.prepared;
   const limits = userLimits();
   const place = { cacheDir: config.cache_dir, hubUrl: config.hub_url, token: config.hub_token };
@@ -99,7 +99,7 @@ export async function createModels(
       machineMemory: readMachineMemory,
     }),
   );
-  return { models, hub: new HubCatalog({ ...place, store: hub }) };
+  return { models, hub: new HubCatalog({ ...place, store: hub }), store: hub };
 }
 
 /** Starts each engine with the current image, which is built again if somebody has removed it. */

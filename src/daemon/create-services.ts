@@ -70,7 +70,7 @@ export async function createServices(
     { cacheDir: config.cache_dir, kernels: config.engine.kernels, fallbacks: fallbackFolders() },
     (problem) => logger.warn(problem),
   );
-  const { models, hub } = await createModels(config, events, logger, gpu, engine, wall);
+  const { models, hub, store } = await createModels(config, events, logger, gpu, engine, wall);
   const metrics = createMetrics({
     version,
     uptimeSecs: () => (performance.now() - startedAt) / 1000,
@@ -98,6 +98,7 @@ export async function createServices(
           version,
           logger,
         });
+  if (fleet?.peers) store.usePeers(fleet.peers);
   const inference: Inference = createInference({
     models,
     metrics,

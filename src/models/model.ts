@@ -244,7 +244,9 @@ export type PullProgress =
   | { readonly status: "downloading"; readonly downloadedBytes: number; readonly totalBytes: number }
   | { readonly status: "verifying" }
   /** The hub did not answer correctly; it is asked again after the wait. */
-  | ({ readonly status: "retrying" } & HubRetry);
+  | ({ readonly status: "retrying" } & HubRetry)
+  /** Something that people may want to know, in a sentence without its full stop. */
+  | { readonly status: "noted"; readonly text: string };
 
 export interface HubRetry {
   /** What went wrong, in a few words. */

@@ -137,7 +137,10 @@ export const pullLineSchema = z.union([
     progress: z.number().min(0).max(1),
     total_bytes: z.int(),
     downloaded_bytes: z.int(),
-    note: z.string().optional().describe("Why the download is waiting, and when it retries."),
+    note: z
+      .string()
+      .optional()
+      .describe("Why the download is waiting, and when it retries; or where it comes from."),
   }),
   z.object({ status: z.literal("verifying") }),
   z.object({ status: z.literal("success"), model: z.string() }),
