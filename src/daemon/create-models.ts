@@ -170,6 +170,6 @@ function estimateFor(gguf: GgufSummary, spec: EngineSpec): MemoryEstimate {
 
 /** Bytes of the projector, the draft model and the adapters. */
 function bytesBesides({ projectorFile, draft, adapters }: EngineSpec): number {
-  const files = [projectorFile, draft?.path, ...adapters.map(({ path }) => path)];
+  const files = [projectorFile, draft?.path, ...adapters.map((adapter) => adapter.path)];
   return files.reduce((sum, file) => sum + (file === undefined ? 0 : statSync(file).size), 0);
 }
