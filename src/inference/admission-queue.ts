@@ -37,6 +37,8 @@ export interface AdmissionRequest {
   tokens?: number;
   /** Whether the call belongs to an admitted request, such as the next text of a batch. Default: false. */
   bypassQueueLimit?: boolean;
+  /** False: refuse a call that cannot run at once. Default: true. */
+  mayWait?: boolean | undefined;
   /** Only calls of the same group run at once. Default: "". */
   group?: string;
   /**
@@ -128,7 +130,13 @@ export class AdmissionQueue {
    */
   async acquire(
     signal: AbortSignal,
-    { tokens: wished = 0, bypassQueueLimit = false, group = "", onYield }: AdmissionRequest = {},
+    {
+      tokens: wished = 0,
+      bypassQueueLimit = false,
+      mayWait = true,
+      group = "",
+      onYield,
+    }: AdmissionRequest = {},
   ): Promise<Permit> {
     signal.throwIfAborted();
     if (this.#closedWith) throw this.#closedWith();
@@ -136,7 +144,7 @@ export class AdmissionQueue {
     const line = onYield ? this.#waitingBehind : this.#waiting;
     const isNext = this.#waiting.size === 0 && line.size === 0;
     if (isNext && this.#hasRoom(wish)) return this.#take(wish);
-    if (!bypassQueueLimit && !onYield && this.#waiting.size >= this.#maxWaiting) {
+    if (!mayWait || (!bypassQueueLimit && !onYield && this.#waiting.size >= this.#maxWaiting)) {
       const retryAfterSecs = this.retryAfterSecs;
       throw new ServiceError(
         "overloaded",

@@ -117,6 +117,7 @@ class InferenceService implements Inference {
       const wish = {
         tokens: await admissionTokens(engine, resolved.request, isBusy, signal),
         bypassQueueLimit: request.furtherOf !== undefined,
+        mayWait: request.mayWait,
         group: adapterGroup(resolved.request.adapterScales),
         onYield,
       };
@@ -150,7 +151,8 @@ class InferenceService implements Inference {
       return { model: model.alias, loadMs, sampling: answered.sampling, warnings, events, follower };
     } catch (error) {
       held.dispose();
-      account.failed(error, client);
+      // One that may not wait goes elsewhere: it has not failed.
+      account.failed(request.mayWait === false ? undefined : error, client);
       throw explained(error, lease);
     }
   }
@@ -217,7 +219,7 @@ class InferenceService implements Inference {
   }
 
   async #batch<Item, Result extends { readonly tokens: number }>(
-    request: Pick<EmbedRequest, "model" | "residency">,
+    request: Pick<EmbedRequest, "model" | "residency" | "mayWait">,
     items: readonly Item[],
     client: AbortSignal,
     check: (model: Model) => void,
@@ -239,7 +241,11 @@ class InferenceService implements Inference {
       }
       const tokens = embeddedTokens(engine.spec, engine.info);
       const group = adapterGroup(adapterScales(model, undefined));
-      const permit = await this.#admit(account, engine, model, signal, { tokens, group, onYield });
+      const permit = await this.#admit(account, engine, model, signal, {
+        tokens,
+        group,
+        mayWait: request.mayWait,
+      });
       const deadline = held.use(new Deadline(signal, this.#requestTimeoutMs));
       const results = await runBatch(items, { permit, tokens }, deadline.signal, (item, abort) =>
         call(engine, item, abort, model),
