@@ -254,6 +254,26 @@ export const configSchema = z.strictObject({
         .describe("An engine that does not respond for this long is ended."),
     })
     .prefault({}),
+  batches: z
+    .strictObject({
+      max_file_size: z
+        .int()
+        .min(1024)
+        .default(200 * MIB)
+        .describe("Maximum size of an uploaded file of a batch in bytes; larger ones are 413."),
+      max_total_size: z
+        .int()
+        .min(0)
+        .default(10 * 1024 * MIB)
+        .describe(
+          "Bytes of disk, in the cache folder, for the files and answers of all batches together; while they take more, uploads are refused. 0 refuses all.",
+        ),
+      max_lines: z.int().min(1).default(50_000).describe("Maximum requests of one batch."),
+      retention: duration
+        .default(30 * 24 * 3_600_000)
+        .describe("How long files and finished batches are kept, unless a request says less; -1: forever."),
+    })
+    .prefault({}),
   gpu: z
     .strictObject({
       mode: z

@@ -16,6 +16,9 @@ import { createMetrics, type ScrapedGauges } from "../metrics/create-metrics.ts"
 import { memoryTotal } from "../machine/memory-limits.ts";
 import { residentBytes } from "../machine/process-memory.ts";
 import type { Model, Models } from "../models/model.ts";
+import type { Batches } from "../batches/batches.ts";
+import { BatchRoom } from "../batches/batch-room.ts";
+import { OPENAI_BATCHES, openaiBatchFormat } from "../dialects/openai/batches/openai-batch-format.ts";
 import { Activity } from "./activity/activity.ts";
 import { createModels } from "./create-models.ts";
 import { startTraces } from "./tracing/start-traces.ts";
@@ -45,6 +48,7 @@ export interface DaemonContext {
 
 /** The services of a running daemon. */
 export interface DaemonServices extends ManagementServices {
+  readonly batches: Pick<BatchRoom, keyof Batches | "start" | "stop">;
   /** Ends the engines, and sends what is left to tell. */
   close(): Promise<void>;
 }
@@ -74,7 +78,18 @@ export async function createServices(
   const metrics = createMetrics({
     version,
     uptimeSecs: () => (performance.now() - startedAt) / 1000,
-    scrape: async () => ({ ...(await scrape(models, gpu, inference.loads)), fleet: fleet?.report() }),
+    scrape: async () => ({
+      ...(await scrape(models, gpu, inference.loads)),
+      fleet: fleet?.report(),
+      batches: batches.running,
+    }),
+  });
+  const batches: BatchRoom = new BatchRoom({
+    config,
+    formats: { [OPENAI_BATCHES]: openaiBatchFormat },
+    events,
+    logger,
+    onLine: (outcome) => metrics.batchLine(outcome),
   });
   const openFile = createFileOpener();
   const life: Life = { state: "starting" };
@@ -131,6 +146,7 @@ export async function createServices(
     models,
     hub,
     inference,
+    batches,
     metrics,
     events,
     activity,
@@ -149,6 +165,7 @@ export async function createServices(
     machineMemory: async () => machineMemory(await models.list()),
     defaultModels: readDefaultModels,
     close: async () => {
+      await batches.close();
       await fleet?.close();
       await models.close();
       await traces?.close();
@@ -165,7 +182,7 @@ async function scrape(
   models: Models,
   { adapter }: GpuState,
   loads: ScrapedGauges["loads"],
-): Promise<ScrapedGauges> {
+): Promise<Omit<ScrapedGauges, "batches">> {
   const list = await models.list();
   return {
     loads,

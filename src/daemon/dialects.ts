@@ -5,6 +5,8 @@ import { llamaServerDialect } from "../dialects/llama-server/llama-server-dialec
 import { chatSocketRoute } from "../dialects/native/chat-socket-route.ts";
 import { nativeDialect } from "../dialects/native/native-dialect.ts";
 import { ollamaDialect } from "../dialects/ollama/ollama-dialect.ts";
+import { batchRoutes } from "../dialects/openai/batches/batch-routes.ts";
+import { fileRoutes } from "../dialects/openai/batches/file-routes.ts";
 import { openaiDialect } from "../dialects/openai/openai-dialect.ts";
 import { mountDialect, type Dialect } from "../http/dialect.ts";
 import { loadOnDemand } from "../inference/load-on-demand.ts";
@@ -17,7 +19,7 @@ export function documentedDialects(services: ManagementServices): readonly Diale
   const dialects: readonly Dialect[] = [
     managementDialect(services, () => dialects),
     nativeDialect(services, [chatSocketRoute(services)]),
-    openaiDialect(services),
+    openaiDialect(services, [...fileRoutes(services), ...batchRoutes(services)]),
     anthropicDialect(services),
     ollamaDialect(services),
     llamaServerDialect(services),

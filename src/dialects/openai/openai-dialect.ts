@@ -30,8 +30,11 @@ const tag = "Chat-completions API";
 /** The second is Cohere's newer path, which its clients request from the same base URL. */
 const RERANK_PATHS = ["/v1/rerank", "/v2/rerank"] as const;
 
-/** The OpenAI API under /v1, as the official clients use it. */
-export const openaiDialect = (services: Services): Dialect => ({
+/**
+ * The OpenAI API under /v1, as the official clients use it.
+ * @param serverRoutes routes that only a server can have
+ */
+export const openaiDialect = (services: Services, serverRoutes: readonly Route[] = []): Dialect => ({
   name: "OpenAI",
   prefixes: ["/v1", "/v2"],
   routes: [
@@ -43,6 +46,7 @@ export const openaiDialect = (services: Services): Dialect => ({
     ...RERANK_PATHS.map((path) => rerankRoute(services, path)),
     modelListRoute(services),
     modelRoute(services),
+    ...serverRoutes,
   ],
   renderError: renderOpenaiError,
   errorSchema: openaiErrorSchema,

@@ -15,6 +15,7 @@ const ROOMS = [
   "dialects",
   "http",
   "inference",
+  "batches",
   "models",
   "engine",
   "schema",
