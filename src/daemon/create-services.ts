@@ -74,12 +74,12 @@ export async function createServices(
     { cacheDir: config.cache_dir, kernels: config.engine.kernels, fallbacks: fallbackFolders() },
     (problem) => logger.warn(problem),
   );
-  const { models, hub, store } = await createModels(config, events, logger, gpu, engine, wall);
+  const { models: ownModels, hub, store } = await createModels(config, events, logger, gpu, engine, wall);
   const metrics = createMetrics({
     version,
     uptimeSecs: () => (performance.now() - startedAt) / 1000,
     scrape: async () => ({
-      ...(await scrape(models, gpu, inference.loads)),
+      ...(await scrape(ownModels, gpu, inference.loads)),
       fleet: fleet?.report(),
       batches: batches.running,
     }),
@@ -104,8 +104,11 @@ export async function createServices(
       ? undefined
       : (await import("../fleet/start-fleet.ts")).startFleet({
           config,
-          models,
-          inference: () => inference,
+          models: ownModels,
+          inference: () => ownInference,
+          metrics,
+          followWork: activity.followWork,
+          followRequest: activity.followRequest,
           events,
           gpu,
           life,
@@ -114,16 +117,17 @@ export async function createServices(
           logger,
         });
   if (fleet?.peers) store.usePeers(fleet.peers);
-  const inference: Inference = createInference({
-    models,
+  const ownInference: Inference = createInference({
+    models: ownModels,
     metrics,
     config,
     onRepetition: (model) => {
       metrics.repetitionStopped();
       logger.warn({ model }, "An answer was stopped because it ran in circles");
     },
-    followWork: fleet ? fleet.follow(activity.followWork) : activity.followWork,
+    followWork: fleet?.followWork ?? activity.followWork,
   });
+  const inference = fleet?.around(ownInference) ?? ownInference;
   activity.subscribe(events);
   activity.onRequestEnd(({ head, end, isSocketChat, logged }) => {
     // Of others, the HTTP side writes the line.
@@ -143,7 +147,7 @@ export async function createServices(
   });
   return {
     config,
-    models,
+    models: fleet?.models ?? ownModels,
     hub,
     inference,
     batches,
@@ -162,12 +166,12 @@ export async function createServices(
     kernels: engine.prepared.kernels,
     wall,
     endpoints: { http: "", ipc: "" },
-    machineMemory: async () => machineMemory(await models.list()),
+    machineMemory: async () => machineMemory(await ownModels.list()),
     defaultModels: readDefaultModels,
     close: async () => {
       await batches.close();
       await fleet?.close();
-      await models.close();
+      await ownModels.close();
       await traces?.close();
     },
     openFile,

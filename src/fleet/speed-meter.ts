@@ -15,6 +15,9 @@ export interface Speed {
 export class SpeedMeter {
   readonly #speeds = new Map<string, Speed>();
 
+  /** Called when a piece of work has ended, and its slot is free. */
+  onEnd: () => void = () => undefined;
+
   get speeds(): ReadonlyMap<string, Speed> {
     return this.#speeds;
   }
@@ -34,6 +37,7 @@ export class SpeedMeter {
       end: () => {
         this.#measure(all);
         inner.end();
+        this.onEnd();
       },
       further: () => this.#besides(inner.further()),
     };

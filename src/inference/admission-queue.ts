@@ -35,6 +35,8 @@ export interface AdmissionRequest {
   tokens?: number;
   /** Whether the call belongs to an admitted request, such as the next text of a batch. Default: false. */
   bypassQueueLimit?: boolean;
+  /** False: refuse a call that cannot run at once. Default: true. */
+  mayWait?: boolean | undefined;
   /** Only calls of the same group run at once. Default: "". */
   group?: string;
 }
@@ -111,13 +113,13 @@ export class AdmissionQueue {
    */
   async acquire(
     signal: AbortSignal,
-    { tokens: wished = 0, bypassQueueLimit = false, group = "" }: AdmissionRequest = {},
+    { tokens: wished = 0, bypassQueueLimit = false, mayWait = true, group = "" }: AdmissionRequest = {},
   ): Promise<Permit> {
     signal.throwIfAborted();
     if (this.#closedWith) throw this.#closedWith();
     const tokens = Math.min(wished, this.#contextTokens);
     if (this.#waiting.size === 0 && this.#hasRoom(tokens, group)) return this.#take(tokens, group);
-    if (!bypassQueueLimit && this.#waiting.size >= this.#maxWaiting) {
+    if (!mayWait || (!bypassQueueLimit && this.#waiting.size >= this.#maxWaiting)) {
       const retryAfterSecs = this.retryAfterSecs;
       throw new ServiceError(
         "overloaded",

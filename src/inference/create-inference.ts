@@ -110,6 +110,7 @@ class InferenceService implements Inference {
       const wish = {
         tokens: await admissionTokens(engine, resolved.request, isBusy, signal),
         bypassQueueLimit: request.furtherOf !== undefined,
+        mayWait: request.mayWait,
         group: adapterGroup(resolved.request.adapterScales),
       };
       const permit = held.use(await this.#admit(account, engine, model, signal, wish));
@@ -142,7 +143,8 @@ class InferenceService implements Inference {
       return { model: model.alias, loadMs, sampling: answered.sampling, warnings, events, follower };
     } catch (error) {
       held.dispose();
-      account.failed(error, signal);
+      // One that may not wait goes elsewhere: it has not failed.
+      account.failed(request.mayWait === false ? undefined : error, signal);
       throw explained(error, lease);
     }
   }
@@ -209,7 +211,7 @@ class InferenceService implements Inference {
   }
 
   async #batch<Item, Result extends { readonly tokens: number }>(
-    request: Pick<EmbedRequest, "model" | "residency">,
+    request: Pick<EmbedRequest, "model" | "residency" | "mayWait">,
     items: readonly Item[],
     signal: AbortSignal,
     check: (model: Model) => void,
@@ -230,7 +232,11 @@ class InferenceService implements Inference {
       }
       const tokens = embeddedTokens(engine.spec, engine.info);
       const group = adapterGroup(adapterScales(model, undefined));
-      const permit = await this.#admit(account, engine, model, signal, { tokens, group });
+      const permit = await this.#admit(account, engine, model, signal, {
+        tokens,
+        group,
+        mayWait: request.mayWait,
+      });
       const deadline = held.use(new Deadline(signal, this.#requestTimeoutMs));
       const results = await runBatch(items, { permit, tokens }, deadline.signal, (item, abort) =>
         call(engine, item, abort, model),

@@ -72,10 +72,12 @@ export interface InferenceRequest {
   readonly residency?: Residency | undefined;
   /** This is another choice of an admitted request, and not subject to the queue's limit. */
   readonly furtherOf?: Pick<InferenceStream, "follower"> | undefined;
+  /** False: refuse with `overloaded` what cannot begin at once. */
+  readonly mayWait?: boolean | undefined;
   /** What the dialect could not convert and does not refuse, in words for the user. */
-  readonly warnings?: readonly string[];
+  readonly warnings?: readonly string[] | undefined;
   /** The API's defaults for settings that neither the request nor the model has. */
-  readonly defaults: { readonly maxTokens?: number; readonly sampling: Sampling };
+  readonly defaults: { readonly maxTokens?: number | undefined; readonly sampling: Sampling };
 }
 
 /** An answer whose stream has begun. */
@@ -109,6 +111,8 @@ export interface EmbedRequest {
   /** Embed the beginning of a text that is too long; otherwise that is an error. */
   readonly truncate?: boolean | undefined;
   /** As in {@link InferenceRequest}. */
+  readonly mayWait?: boolean | undefined;
+  /** As in {@link InferenceRequest}. */
   readonly residency?: Residency | undefined;
 }
 
@@ -126,6 +130,8 @@ export interface RerankRequest {
   readonly query: string;
   readonly documents: readonly string[];
   /** As in {@link InferenceRequest}. */
+  readonly mayWait?: boolean | undefined;
+  /** As in {@link InferenceRequest}. */
   readonly residency?: Residency | undefined;
 }
 
@@ -142,6 +148,8 @@ export interface ScoreRequest {
   readonly prompts: readonly (string | readonly number[])[];
   /** Alternatives to report for each token; absent: no log-probabilities at all. */
   readonly logprobs?: number | undefined;
+  /** As in {@link InferenceRequest}. */
+  readonly mayWait?: boolean | undefined;
   /** As in {@link InferenceRequest}. */
   readonly residency?: Residency | undefined;
 }

@@ -102,7 +102,9 @@ export type ModelSource =
   /** The user's own file: delete only removes it from the list. */
   | { readonly kind: "file" }
   /** Created from a Modelfile: delete removes the definition; the base stays. */
-  | { readonly kind: "modelfile"; readonly base: string };
+  | { readonly kind: "modelfile"; readonly base: string }
+  /** On other machines of the fleet alone, which are named. */
+  | { readonly kind: "fleet"; readonly machines: readonly string[] };
 
 /** Settings of a model, from PARAMETER, SYSTEM and so on, for requests that do not set their own. */
 export interface ModelSettings {

@@ -1,4 +1,4 @@
-import { type Beat, type Card, PROTOCOL } from "../../src/fleet/card.ts";
+import { type Beat, type Card, type CardModel, PROTOCOL } from "../../src/fleet/card.ts";
 import type { FleetConnection, ReadMessage } from "../../src/fleet/fleet-connection.ts";
 
 /** What the parts of a fleet use of a connection. */
@@ -78,5 +78,30 @@ export function beat(name: string, further: Partial<Beat> = {}): Beat {
     loaded: [],
     speeds: [],
     ...further,
+  };
+}
+
+export function cardModel(alias: string): CardModel {
+  return {
+    alias,
+    files: "f".repeat(64),
+    settings: "5".repeat(64),
+    bytes: 1000,
+    gguf: {
+      architecture: "llama",
+      parameters: 1,
+      vocabSize: 1,
+      contextLength: 512,
+      embeddingLength: 64,
+      blockCount: 2,
+      quantization: "F32",
+      fileSize: 1000,
+      purpose: "generate",
+    },
+    capabilities: { vision: false, audio: false, tools: false, thinking: false, json: true },
+    contextSize: 512,
+    adapters: [],
+    modifiedAt: 0,
+    isDefault: true,
   };
 }

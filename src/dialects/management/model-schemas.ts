@@ -25,7 +25,7 @@ const capabilitiesSchema = z.object({
 });
 
 const sourceSchema = z
-  .enum(["shipped", "hub", "file", "modelfile"])
+  .enum(["shipped", "hub", "file", "modelfile", "fleet"])
   .describe("Where it came from, which decides what deleting it does.");
 
 const purposeSchema = z.enum(["generate", "embed", "rerank"]);

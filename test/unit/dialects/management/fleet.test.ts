@@ -1,30 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { fleetReport } from "../../../../src/fleet/fleet-report.ts";
 import { fakeApp } from "../../../support/fake-services.ts";
-import { beat, card } from "../../../support/fleet-wire.ts";
+import { beat, card, cardModel } from "../../../support/fleet-wire.ts";
 
-const model = {
-  alias: "tiny",
-  files: "f".repeat(64),
-  settings: "5".repeat(64),
-  bytes: 1000,
-  gguf: {
-    architecture: "llama",
-    parameters: 1,
-    vocabSize: 1,
-    contextLength: 512,
-    embeddingLength: 64,
-    blockCount: 2,
-    quantization: "F32",
-    fileSize: 1000,
-    purpose: "generate" as const,
-  },
-  capabilities: { vision: false, audio: false, tools: false, thinking: false, json: true },
-  contextSize: 512,
-  adapters: [],
-  modifiedAt: 0,
-  isDefault: true,
-};
+const model = cardModel("tiny");
 
 describe("GET /api/fleet", () => {
   test("says that a daemon works alone", async () => {
