@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -94,7 +94,12 @@ async function startServer(options: NatsOptions, place: ClusterPlace | null): Pr
   if (options.configFile === undefined) {
     writeFileSync(configFile, configuration(options, folder, certificate, place));
   }
-  const start = { program: NATS_SERVER, configFile, folder, env: options.env ?? {} };
+  const start = {
+    program: NATS_SERVER,
+    configFile,
+    folder,
+    env: { ...options.env, ...clusterVariables(place) },
+  };
   let run: Run;
   try {
     run = await spawnServer({ ...start, port: -1 });
@@ -124,11 +129,20 @@ async function startServer(options: NatsOptions, place: ClusterPlace | null): Pr
   };
 }
 
+/** What configs/fleet/nats-cluster.conf uses. */
+function clusterVariables(place: ClusterPlace | null): Record<string, string> {
+  if (place === null) return {};
+  const routes = place.routes.map((url, index) => [`NATS_ROUTE_${index + 1}`, url]);
+  const listen = place.url.slice("nats://".length);
+  return { NATS_NAME: place.name, NATS_CLUSTER_LISTEN: listen, ...Object.fromEntries(routes) };
+}
+
 function writeCertificate(folder: string): NatsServer["certificate"] {
+  mkdirSync(path.join(folder, "tls"));
   const files = {
-    ca: path.join(folder, "ca.pem"),
-    cert: path.join(folder, "cert.pem"),
-    key: path.join(folder, "key.pem"),
+    ca: path.join(folder, "tls/ca.pem"),
+    cert: path.join(folder, "tls/cert.pem"),
+    key: path.join(folder, "tls/key.pem"),
   };
   writeFileSync(files.ca, SELF_SIGNED.cert);
   writeFileSync(files.cert, SELF_SIGNED.cert);
