@@ -66,8 +66,8 @@ export interface AdmissionQueueOptions {
 }
 
 /**
- * Admits calls to one engine, first come, first served; those in the background after all others. Invariants: at most `slots` permits are held, and the tokens they
- * may need fit into the context together, unless a holder corrects its own upward; all permits are of one group; a caller that could be admitted only waits behind others; each permit is
+ * Admits calls to one engine, first come, first served; those in the background after all others. Invariants: at most
+ * `slots` permits are held, and the tokens they may need fit into the context together, unless a holder corrects its own upward; all permits are of one group; a caller that could be admitted only waits behind others; each permit is
  * released exactly once.
  */
 export class AdmissionQueue {

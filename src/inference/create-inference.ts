@@ -245,6 +245,7 @@ class InferenceService implements Inference {
         tokens,
         group,
         mayWait: request.mayWait,
+        onYield,
       });
       const deadline = held.use(new Deadline(signal, this.#requestTimeoutMs));
       const results = await runBatch(items, { permit, tokens }, deadline.signal, (item, abort) =>
