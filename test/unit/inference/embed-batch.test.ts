@@ -40,7 +40,7 @@ describe("a batch of texts", () => {
     let isBackground = true;
     const all = setup({ slots: 2, isBackground: () => isBackground });
     const isRunning = Promise.withResolvers<void>();
-    all.engine.onText = async (text, signal) => {
+    all.engine.onText = async (_text, signal) => {
       isRunning.resolve();
       await aborted(signal);
     };
