@@ -157,6 +157,7 @@ export async function createServices(
     logger,
     host,
     fleet,
+    shared: fleet?.records,
     version,
     startedAt,
     life,
