@@ -1,6 +1,7 @@
 import { CHANGES } from "./changes.ts";
 import { link } from "./linker/link.ts";
 import { parseObject } from "./linker/object-file.ts";
+import { KIND, parseModule } from "./linker/wasm-module.ts";
 import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
 
 /**
@@ -9,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "cafbcd9bb9bb44afdff12bd6466a87905ead3a39215833f5f0424f7e15750355";
+const KERNELS_SHA256 = "d9bd0391f3b622d0be54b3000ea08ea5c147b1ebcc11a45598331fc16ca0f587";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "3b9cf77819106c5cd7d4ead54c898b52249ca5840f94855140da359d0ac0c3be";
+export const IMAGE_SHA256 = "0c9d69c099757935245fb41a60f4a46550f9dd449679229e8ab6964bc25d5e34";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {
@@ -34,7 +35,7 @@ export async function buildEngineImage(
     object: kernels,
     replace,
     originals: calledOriginals(kernels, replace),
-    imports: merged("imports"),
+    imports: { ...merged("imports"), ...scriptCalls(stock) },
     splices: CHANGES.flatMap(({ splices }) => splices ?? []),
     exports: merged("exports"),
     exportedKernels: CHANGES.flatMap(({ exportedKernels }) => exportedKernels ?? []),
@@ -45,6 +46,15 @@ export async function buildEngineImage(
 function merged(field: "replace" | "imports" | "exports"): Record<string, number> {
   const entries = CHANGES.flatMap((change) => Object.entries(change[field] ?? {}));
   return Object.fromEntries(entries.map(([name, stock]) => [name, FUNCTIONS[stock]]));
+}
+
+/** Functions of llama.cpp's script that kernels call: their indices among the imported ones. */
+function scriptCalls(stock: Uint8Array): Record<string, number> {
+  const imported = parseModule(stock).imports.filter(({ kind }) => kind === KIND.function);
+  const calls = CHANGES.flatMap((change) => Object.entries(change.scriptCalls ?? {}));
+  return Object.fromEntries(
+    calls.map(([name, from]) => [name, imported.findIndex((each) => each.name === from)]),
+  );
 }
 
 /** Replaced functions that kernels still call: kernel_x calls original_x. */

@@ -61,6 +61,10 @@ export class BatchRoom implements Batches {
     return this.#options.config.batches.max_file_size;
   }
 
+  get maxLines(): number {
+    return this.#options.config.batches.max_lines;
+  }
+
   /** Batches that are not over. */
   get running(): number {
     return this.#running?.running ?? 0;

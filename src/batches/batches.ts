@@ -36,6 +36,8 @@ export interface NewBatch {
 export interface Batches {
   /** Longest file in bytes. */
   readonly maxFileBytes: number;
+  /** Most requests of one batch. */
+  readonly maxLines: number;
   /**
    * Receives a file.
    * @throws ServiceError payload_too_large, or insufficient_disk

@@ -290,6 +290,12 @@ export const configSchema = z.strictObject({
         .enum(["high-performance", "low-power"])
         .default("high-performance")
         .describe("Which of several GPUs to prefer."),
+      replay: z
+        .boolean()
+        .default(true)
+        .describe(
+          "Repeat what the GPU was told to compute before, where a step has the same shape, instead of describing it again.",
+        ),
       memory: z
         .int()
         .min(0)

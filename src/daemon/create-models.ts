@@ -79,6 +79,7 @@ export async function createModels(
         await placeOnGpu(gpu, spec, gguf, {
           layers,
           memory: config.gpu.memory,
+          replay: config.gpu.replay,
           taken,
           batchSize: config.engine.batch_size,
           extraBytes: bytesBesides(spec),

@@ -18,9 +18,10 @@ import { residentBytes } from "../machine/process-memory.ts";
 import type { Model, Models } from "../models/model.ts";
 import type { Batches } from "../batches/batches.ts";
 import { BatchRoom } from "../batches/batch-room.ts";
-import { OPENAI_BATCHES, openaiBatchFormat } from "../dialects/openai/batches/openai-batch-format.ts";
+import { BATCH_FORMATS } from "./batch-formats.ts";
 import { Activity } from "./activity/activity.ts";
 import { createModels } from "./create-models.ts";
+import { isBatchWork } from "./run-batch-line.ts";
 import { startTraces } from "./tracing/start-traces.ts";
 import { BrowserScripts, compatWasm } from "./browser-scripts.ts";
 import { createFileOpener } from "./open-file.ts";
@@ -86,7 +87,7 @@ export async function createServices(
   });
   const batches: BatchRoom = new BatchRoom({
     config,
-    formats: { [OPENAI_BATCHES]: openaiBatchFormat },
+    formats: BATCH_FORMATS,
     events,
     logger,
     onLine: (outcome) => metrics.batchLine(outcome),
@@ -125,6 +126,7 @@ export async function createServices(
       metrics.repetitionStopped();
       logger.warn({ model }, "An answer was stopped because it ran in circles");
     },
+    isBackground: isBatchWork,
     followWork: fleet?.followWork ?? activity.followWork,
   });
   const inference = fleet?.around(ownInference) ?? ownInference;
@@ -157,6 +159,7 @@ export async function createServices(
     logger,
     host,
     fleet,
+    shared: fleet?.records,
     version,
     startedAt,
     life,

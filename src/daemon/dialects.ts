@@ -1,4 +1,5 @@
 import { anthropicDialect } from "../dialects/anthropic/anthropic-dialect.ts";
+import { messageBatchRoutes } from "../dialects/anthropic/batches/message-batch-routes.ts";
 import { managementDialect } from "../dialects/management/management-dialect.ts";
 import type { ManagementServices } from "../dialects/management/management-services.ts";
 import { llamaServerDialect } from "../dialects/llama-server/llama-server-dialect.ts";
@@ -20,7 +21,7 @@ export function documentedDialects(services: ManagementServices): readonly Diale
     managementDialect(services, () => dialects),
     nativeDialect(services, [chatSocketRoute(services)]),
     openaiDialect(services, [...fileRoutes(services), ...batchRoutes(services)]),
-    anthropicDialect(services),
+    anthropicDialect(services, messageBatchRoutes(services)),
     ollamaDialect(services),
     llamaServerDialect(services),
   ];

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { z } from "zod";
 import type { LineResponse, RunLine } from "../batches/batch-format.ts";
 import type { App } from "../http/app.ts";
@@ -5,6 +6,13 @@ import type { App } from "../http/app.ts";
 /** The host is never looked up: the request goes straight to the app. */
 const ORIGIN = "http://localhost";
 const DEFAULT_RETRY_SECS = 1;
+
+const working = new AsyncLocalStorage<true>();
+
+/** Whether what happens now is done for a line of a batch. */
+export function isBatchWork(): boolean {
+  return working.getStore() === true;
+}
 
 /** Has the app's own routes answer lines of batches, as if they had come from the batch's owner, but through no socket. */
 export function batchLineRunner(app: Pick<App, "fetch">): RunLine {
@@ -16,7 +24,10 @@ export function batchLineRunner(app: Pick<App, "fetch">): RunLine {
       "x-request-id": requestId,
     };
     const request = new Request(ORIGIN + path, { method: "POST", headers, signal });
-    const response = await app.fetch(request, { body: bytes, batch: { owner } });
+    const response = await working.run(
+      true,
+      async () => await app.fetch(request, { body: bytes, batch: { owner } }),
+    );
     const retryAfter = z.coerce.number().positive().safeParse(response.headers.get("retry-after"));
     return {
       status: response.status,

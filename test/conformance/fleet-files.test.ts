@@ -154,13 +154,13 @@ describe.skipIf(NATS_SERVER === null)("files in a fleet", () => {
     expect(bodies()).toHaveLength(2);
   });
 
-  test("of gated models are given to machines of the fleet, but not where the hub refuses", async () => {
+  test("of gated models are given to machines of the fleet without a token", async () => {
     const one = await join("one", { HUB_TOKEN: "token" });
     const [two, far] = await Promise.all([join("two"), join("far", { HUB_URL: "http://127.0.0.1:9" })]);
     await together(3, one, two, far);
     expect(await pull(one, "hf:owner/gated")).toContain('"status":"success"');
-    // Its listing says that it is gated.
-    expect(await pull(two, "hf:owner/gated")).toMatch(/hub_access_denied|"status":"success"/);
+    // The hub lists it for everybody, and refuses the file itself: the machine that has it does not.
+    expect(await pull(two, "hf:owner/gated")).toContain("comes from one");
     expect(await pull(far, "hf:owner/gated")).toContain('"status":"success"');
   });
 });

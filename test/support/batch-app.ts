@@ -4,8 +4,8 @@ import path from "node:path";
 import { pino } from "pino";
 import { BatchRoom } from "../../src/batches/batch-room.ts";
 import { configSchema, type ConfigInput } from "../../src/config/schema.ts";
-import { batchLineRunner } from "../../src/daemon/run-batch-line.ts";
-import { OPENAI_BATCHES, openaiBatchFormat } from "../../src/dialects/openai/batches/openai-batch-format.ts";
+import { batchLineRunner, isBatchWork } from "../../src/daemon/run-batch-line.ts";
+import { BATCH_FORMATS } from "../../src/daemon/batch-formats.ts";
 import type { GenerationEvent } from "../../src/engine/protocol/generation.ts";
 import { ServiceEvents } from "../../src/events/service-events.ts";
 import type { App } from "../../src/http/app.ts";
@@ -47,10 +47,10 @@ export async function batchApp(
   const events = new ServiceEvents();
   const models = new FakeModels([ABLE], engine);
   const metrics = new FakeMetrics();
-  const inference = createInference({ models, metrics, config });
+  const inference = createInference({ models, metrics, config, isBackground: isBatchWork });
   const batches = new BatchRoom({
     config,
-    formats: { [OPENAI_BATCHES]: openaiBatchFormat },
+    formats: BATCH_FORMATS,
     events,
     logger: pino({ level: "silent" }),
     onLine: () => undefined,

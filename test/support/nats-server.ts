@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -27,6 +27,8 @@ export interface NatsOptions {
   readonly config?: string;
   /** The configuration is this file, and nothing is added but where to listen; relative paths in it are in `folder`. */
   readonly configFile?: string;
+  /** A program, with its arguments, that starts the server in its own place: "prlimit --fsize=65536", say. */
+  readonly through?: readonly string[];
   /** Variables that the configuration uses. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -94,7 +96,13 @@ async function startServer(options: NatsOptions, place: ClusterPlace | null): Pr
   if (options.configFile === undefined) {
     writeFileSync(configFile, configuration(options, folder, certificate, place));
   }
-  const start = { program: NATS_SERVER, configFile, folder, env: options.env ?? {} };
+  const start = {
+    through: options.through ?? [],
+    program: NATS_SERVER,
+    configFile,
+    folder,
+    env: { ...options.env, ...clusterVariables(place) },
+  };
   let run: Run;
   try {
     run = await spawnServer({ ...start, port: -1 });
@@ -124,11 +132,20 @@ async function startServer(options: NatsOptions, place: ClusterPlace | null): Pr
   };
 }
 
+/** What configs/fleet/nats-cluster.conf uses. */
+function clusterVariables(place: ClusterPlace | null): Record<string, string> {
+  if (place === null) return {};
+  const routes = place.routes.map((url, index) => [`NATS_ROUTE_${index + 1}`, url]);
+  const listen = place.url.slice("nats://".length);
+  return { NATS_NAME: place.name, NATS_CLUSTER_LISTEN: listen, ...Object.fromEntries(routes) };
+}
+
 function writeCertificate(folder: string): NatsServer["certificate"] {
+  mkdirSync(path.join(folder, "tls"));
   const files = {
-    ca: path.join(folder, "ca.pem"),
-    cert: path.join(folder, "cert.pem"),
-    key: path.join(folder, "key.pem"),
+    ca: path.join(folder, "tls/ca.pem"),
+    cert: path.join(folder, "tls/cert.pem"),
+    key: path.join(folder, "tls/key.pem"),
   };
   writeFileSync(files.ca, SELF_SIGNED.cert);
   writeFileSync(files.cert, SELF_SIGNED.cert);
@@ -173,6 +190,7 @@ interface Run {
 
 interface Start {
   readonly program: string;
+  readonly through: readonly string[];
   readonly configFile: string;
   readonly folder: string;
   /** -1 for a free one. */
@@ -181,16 +199,14 @@ interface Start {
 }
 
 /** Starts the process and waits until it listens. */
-async function spawnServer({ program, configFile, folder, port, env }: Start): Promise<Run> {
-  const child = spawn(
-    program,
-    ["-c", configFile, "-a", "127.0.0.1", "-p", `${port}`, "--ports_file_dir", folder],
-    {
-      cwd: folder,
-      stdio: ["ignore", "pipe", "pipe"],
-      env: { ...process.env, ...env },
-    },
-  );
+async function spawnServer({ program, through, configFile, folder, port, env }: Start): Promise<Run> {
+  const args = ["-c", configFile, "-a", "127.0.0.1", "-p", `${port}`, "--ports_file_dir", folder];
+  const command = [...through, program, ...args];
+  const child = spawn(command[0] ?? "", command.slice(1), {
+    cwd: folder,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ...env },
+  });
   const killOnExit = (): void => void child.kill("SIGKILL");
   process.once("exit", killOnExit);
   let text = "";

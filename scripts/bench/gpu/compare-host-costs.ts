@@ -17,12 +17,14 @@ const CONTEXT = 4096;
 /** What a step of a model costs the host. */
 interface BlocksCost {
   readonly blocks: number;
+  /** Whether steps of a shape that was computed before are repeated. */
+  readonly replay: boolean;
   readonly cost: HostCost;
 }
 
 /**
- * Measures the host's cost for models of several numbers of blocks, which are made in a folder; how wide they are makes no
- * difference to the host. Times and counts are of separate runs.
+ * Measures the host's cost for models of several numbers of blocks, which are made in a folder, with replay and without it; how
+ * wide models are makes no difference to the host. Times and counts are of separate runs.
  */
 export async function compareHostCosts(
   cacheDir: string,
@@ -32,19 +34,21 @@ export async function compareHostCosts(
   const engine = await prepareEngine({ cacheDir, kernels: "auto" });
   const costs: BlocksCost[] = [];
   for (const blocks of BLOCKS) {
-    const spec = nullSpec(ensureBenchModel(cacheDir, "tiny", "Q4_K_M", blocks), CONTEXT, BATCH_SIZE);
-    const task: HostCostTask = {
-      engine,
-      spec,
-      tokens: TOKENS,
-      promptTokens: PROMPT_TOKENS,
-      repeats: REPEATS,
-      counts: false,
-    };
-    const times = await measureHostCost(task);
-    const counted = await measureHostCost({ ...task, counts: true });
-    const both = (phase: keyof HostCost): StepCost => ({ ...counted[phase], ms: times[phase].ms });
-    costs.push({ blocks, cost: { decode: both("decode"), prefill: both("prefill") } });
+    const file = ensureBenchModel(cacheDir, "tiny", "Q4_K_M", blocks);
+    for (const replay of [false, true]) {
+      const task: HostCostTask = {
+        engine,
+        spec: nullSpec(file, CONTEXT, { batchSize: BATCH_SIZE, replay }),
+        tokens: TOKENS,
+        promptTokens: PROMPT_TOKENS,
+        repeats: REPEATS,
+        counts: false,
+      };
+      const times = await measureHostCost(task);
+      const counted = await measureHostCost({ ...task, counts: true });
+      const both = (phase: keyof HostCost): StepCost => ({ ...counted[phase], ms: times[phase].ms });
+      costs.push({ blocks, replay, cost: { decode: both("decode"), prefill: both("prefill") } });
+    }
     onMeasured(blocks);
   }
   return costs;
@@ -58,14 +62,16 @@ export function formatHostCosts(costs: readonly BlocksCost[]): string {
     "| | ms of processor time | programs | submissions | calls into Dawn | calls from llama.cpp |",
     "|---|---:|---:|---:|---:|---:|",
   ];
-  for (const { blocks, cost } of costs) {
-    lines.push(row(`${blocks} blocks, a token`, cost.decode));
-    lines.push(row(`${blocks} blocks, ${BATCH_SIZE} tokens of a prompt`, cost.prefill));
+  for (const { blocks, replay, cost } of costs) {
+    const how = `${blocks} blocks${replay ? "" : " without replay"}`;
+    lines.push(row(`${how}, a token`, cost.decode));
+    lines.push(row(`${how}, ${BATCH_SIZE} tokens of a prompt`, cost.prefill));
   }
-  const [first, last] = [costs[0], costs.at(-1)];
+  const repeated = costs.filter(({ replay }) => replay);
+  const [first, last] = [repeated[0], repeated.at(-1)];
   if (first && last && last.blocks > first.blocks) {
     const more = (last.cost.decode.ms - first.cost.decode.ms) / (last.blocks - first.blocks);
-    lines.push("", `Each further block: ${more.toFixed(3)} ms for a token.`);
+    lines.push("", `Each further block: ${more.toFixed(3)} ms for a token with replay.`);
   }
   return lines.join("\n");
 }

@@ -29,6 +29,7 @@ const platform = createNodePlatform(pathToFileURL(task.engine.wasmPath).href, ()
     dawnPath: path.join(import.meta.dirname, "null-dawn.mjs"),
     flags: ["backend=null", `adapter=${spec.gpu.name}`],
     maxWaitMs: MAX_WAIT_MS,
+    replays: spec.gpu.replay,
   },
   heapLimitBytes: task.engine.heapLimitBytes,
 });

@@ -43,7 +43,11 @@ export async function measureHostCost(task: HostCostTask): Promise<HostCost> {
 }
 
 /** A model with all its layers on the null backend, with steps as on a GPU. */
-export function nullSpec(file: string, contextSize: number, batchSize = 512): EngineSpec {
+export function nullSpec(
+  file: string,
+  contextSize: number,
+  { batchSize, replay }: { readonly batchSize: number; readonly replay: boolean },
+): EngineSpec {
   return {
     modelFiles: [file],
     adapters: [],
@@ -52,7 +56,7 @@ export function nullSpec(file: string, contextSize: number, batchSize = 512): En
     sharedContext: true,
     gpuLayers: -1,
     // The backend is chosen by the process that measures.
-    gpu: { backend: "webgpu", name: NULL_ADAPTER, layers: 1, batchSize },
+    gpu: { backend: "webgpu", name: NULL_ADAPTER, layers: 1, batchSize, replay },
     slots: 1,
     threads: 1,
     batchSize,

@@ -237,3 +237,22 @@ test("a batch needs an endpoint and a window that there are", async () => {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   await expect(client.batches.create(wish as never)).rejects.toMatchObject({ param: "completion_window" });
 });
+
+test("a request that is not of a batch gets the slot of a line, which is run again", async () => {
+  const { create, ended, engine, client } = await setUp({ models: { slots: 1 } });
+  const isRunning = Promise.withResolvers<void>();
+  engine.script = async function* (_request, signal) {
+    if (engine.requests.length === 1) {
+      isRunning.resolve();
+      await aborted(signal);
+    }
+    yield* eventsOf("Hello");
+  };
+  const { id } = await create([line("one")]);
+  await isRunning.promise;
+  const messages = [{ role: "user", content: "Now" }] as const;
+  const answer = await client.chat.completions.create({ model: ABLE.alias, messages: [...messages] });
+  expect(answer.choices[0]?.message.content).toBe("Hello");
+  expect((await client.batches.retrieve(id)).status).toBe("in_progress");
+  expect(await ended(id)).toMatchObject({ status: "completed", request_counts: { completed: 1, failed: 0 } });
+});
