@@ -111,12 +111,12 @@ describe.skipIf(NATS_SERVER === null)("a fleet whose machines fail", () => {
     async () => {
       await fleet.join("three").then((three) => workers.push(three));
       await fleet.complete(desk, 4, 3);
-      let isOver = false;
+      const over = new AbortController();
       let count = 0;
       const faults = (async () => {
-        for (let fault = 0; !isOver; fault += 1) {
+        for (let fault = 0; !over.signal.aborted; fault += 1) {
           await sleep(1000 + Math.random() * 3000);
-          if (isOver) return;
+          if (over.signal.aborted) return;
           count += 1;
           if (fault % 4 === 3) {
             await fleet.nats.kill("SIGKILL");
@@ -139,7 +139,7 @@ describe.skipIf(NATS_SERVER === null)("a fleet whose machines fail", () => {
           }
         }),
       );
-      isOver = true;
+      over.abort();
       await faults;
       expect(wrong).toEqual([]);
       expect(count, "faults").toBeGreaterThan(2);
