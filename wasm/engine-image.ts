@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "8ca244728bb5f329a93adfbd05b4e0310bd94771c40c9d3e62ab687b175a1c19";
+const KERNELS_SHA256 = "b764f7498642b20c9a38c3a2f0e9a2b459a72c2a77d57b0f16866f3fa9b01cd8";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "86e556b6ac678862a0e68930673c09f3ee86336c83e87f7c41aaaa44a3985653";
+export const IMAGE_SHA256 = "41817adf884a5020971eba32538214ebda5498d3f8cff1fe2293ab04f0657f46";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {
