@@ -38,6 +38,8 @@ export interface Change {
   readonly replace?: Readonly<Record<string, StockFunction>>;
   /** Name under which kernels call a llama.cpp function → that function. */
   readonly imports?: Readonly<Record<string, StockFunction>>;
+  /** Name under which kernels call a function of llama.cpp's script → the name under which the module imports it. */
+  readonly scriptCalls?: Readonly<Record<string, string>>;
   readonly splices?: readonly Splice[];
   readonly exports?: Readonly<Record<string, StockFunction>>;
   /** Kernels that the engine's script calls. */
@@ -176,6 +178,16 @@ export const CHANGES: readonly Change[] = [
       push_token: "server_tokens::push_back",
     },
     exportedKernels: SLOT_KERNELS,
+  },
+  {
+    what: "What a GPU is to compute is told to the script in one stream, and repeated by it where it has computed the same before.",
+    why: "The package describes each program again for each token, in calls that take longer than a fast GPU needs.",
+    check: "test/unit/wasm/gpu-replay.test.ts",
+    replace: {
+      kernel_gpu_build: "ggml_backend_webgpu_build_multi",
+      kernel_gpu_graph: "ggml_backend_webgpu_graph_compute",
+    },
+    scriptCalls: { ask_gpu_script: "wgpuInstanceHasWGSLLanguageFeature" },
   },
   {
     what: "The heap may grow to 16 GB.",

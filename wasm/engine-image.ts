@@ -1,6 +1,7 @@
 import { CHANGES } from "./changes.ts";
 import { link } from "./linker/link.ts";
 import { parseObject } from "./linker/object-file.ts";
+import { KIND, parseModule } from "./linker/wasm-module.ts";
 import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
 
 /**
@@ -9,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "b764f7498642b20c9a38c3a2f0e9a2b459a72c2a77d57b0f16866f3fa9b01cd8";
+const KERNELS_SHA256 = "d5b7789052664e2e492bf1919fe39d35e333c0b3745707193f96bfa76a6c6447";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "41817adf884a5020971eba32538214ebda5498d3f8cff1fe2293ab04f0657f46";
+export const IMAGE_SHA256 = "60070aef35fa9fdf63ea2936aa2584d02fb88d5bef017099e7ad4d47a4045048";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {
@@ -34,7 +35,7 @@ export async function buildEngineImage(
     object: kernels,
     replace,
     originals: calledOriginals(kernels, replace),
-    imports: merged("imports"),
+    imports: { ...merged("imports"), ...scriptCalls(stock) },
     splices: CHANGES.flatMap(({ splices }) => splices ?? []),
     exports: merged("exports"),
     exportedKernels: CHANGES.flatMap(({ exportedKernels }) => exportedKernels ?? []),
@@ -45,6 +46,15 @@ export async function buildEngineImage(
 function merged(field: "replace" | "imports" | "exports"): Record<string, number> {
   const entries = CHANGES.flatMap((change) => Object.entries(change[field] ?? {}));
   return Object.fromEntries(entries.map(([name, stock]) => [name, FUNCTIONS[stock]]));
+}
+
+/** Functions of llama.cpp's script that kernels call: their indices among the imported ones. */
+function scriptCalls(stock: Uint8Array): Record<string, number> {
+  const imported = parseModule(stock).imports.filter(({ kind }) => kind === KIND.function);
+  const calls = CHANGES.flatMap((change) => Object.entries(change.scriptCalls ?? {}));
+  return Object.fromEntries(
+    calls.map(([name, from]) => [name, imported.findIndex((each) => each.name === from)]),
+  );
 }
 
 /** Replaced functions that kernels still call: kernel_x calls original_x. */

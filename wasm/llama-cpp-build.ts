@@ -117,6 +117,8 @@ export const FUNCTIONS = {
   dequantize_row_iq2_s: 7310,
   dequantize_row_iq1_s: 7311,
   dequantize_row_iq1_m: 7312,
+  ggml_backend_webgpu_build_multi: 1169,
+  ggml_backend_webgpu_graph_compute: 7138,
 } as const;
 
 /**
@@ -197,6 +199,13 @@ export const OFFSETS = {
   "server_slot.prompt.tokens.tokens": { at: 2968, in: "server_slot::prompt_clear()" },
   "llama_grammar.stacks": { at: 32, in: "llama_grammar_apply_impl" },
   "llama_grammar.awaiting_trigger": { at: 65, in: "llama_grammar_apply_impl" },
+  "webgpu_dispatch_desc.params": { at: 48, in: "ggml_backend_webgpu_build_multi" },
+  "webgpu_dispatch_desc.bind_group_entries": { at: 72, in: "ggml_backend_webgpu_build_multi" },
+  "webgpu_dispatch_desc.workgroups": { at: 96, in: "ggml_backend_webgpu_build_multi" },
+  "webgpu_context.active_compute_pass": { at: 80, in: "ggml_backend_webgpu_build_multi" },
+  "webgpu_context.batch_compute_passes": { at: 88, in: "ggml_backend_webgpu_build_multi" },
+  "ggml_backend.context": { at: 144, in: "ggml_backend_webgpu_graph_compute" },
+  "ggml_backend_buffer.context": { at: 96, in: "ggml_backend_webgpu_buffer_get_tensor" },
 } as const;
 
 /** Numbers of enum ggml_op. */

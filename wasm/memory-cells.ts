@@ -36,4 +36,12 @@ export const MEMORY_CELLS = {
   idleSlots: 280,
   /** uint8: 1 when slots share the room of the context. */
   sharedContext: 288,
+  /** uint64: programs for the GPU that the script has not read yet. */
+  gpuStream: 296,
+  /** uint32: words of them. */
+  gpuStreamWords: 304,
+  /** uint64: handle of the compute pass to which they belong. */
+  gpuPass: 312,
+  /** uint64: graphs that the GPU has computed. */
+  gpuReplay: 320,
 } as const;

@@ -12,6 +12,7 @@ import {
   type ShapeName,
   SHAPES,
 } from "./cpu/bench-models.ts";
+import { compareHostCosts, formatHostCosts } from "./gpu/compare-host-costs.ts";
 import { createEngineBench } from "./gpu/measure-engine.ts";
 import { installNative, isNativeInstalled, measureNative } from "./gpu/measure-native.ts";
 import { formatRates, type Rates, type Workload } from "./gpu/rates.ts";
@@ -33,6 +34,9 @@ const HELP = `Compares the speed of models on the CPU, on this machine's GPU thr
   --profile             also say where the time of a token goes on the GPU: shaders, submissions, other calls into Dawn,
                         waits, read-back, llama.cpp and JavaScript
   --warm-up             also time the first two requests after loading onto the GPU, with the warm-up and without
+  --host                only what a step costs the host, on Dawn's null backend, which executes nothing and needs no GPU:
+                        processor time, calls and submissions, for small models of 14, 28 and 56 blocks
+  --starts              also time starts onto the GPU: programs not kept, kept in a new folder, and found there
   --cache DIR           where models and native llama.cpp are kept (default ${defaultCache()})
   --json                print the figures as JSON
 
@@ -73,6 +77,8 @@ const { values, positionals } = parseArgs({
     skip: { type: "string", default: "" },
     profile: { type: "boolean", default: false },
     "warm-up": { type: "boolean", default: false },
+    starts: { type: "boolean", default: false },
+    host: { type: "boolean", default: false },
     cache: { type: "string", default: defaultCache() },
     json: { type: "boolean", default: false },
     help: { type: "boolean", short: "h", default: false },
@@ -80,7 +86,13 @@ const { values, positionals } = parseArgs({
 });
 
 if (values.help) console.log(HELP);
+else if (values.host) await measureHost();
 else await main();
+
+async function measureHost(): Promise<void> {
+  const costs = await compareHostCosts(values.cache, (blocks) => say(`${blocks} blocks: measured`));
+  console.log(values.json ? JSON.stringify(costs, undefined, 2) : formatHostCosts(costs));
+}
 
 async function main(): Promise<void> {
   const workload: Workload = {
@@ -106,7 +118,7 @@ async function main(): Promise<void> {
     for await (const rates of measure(fileOf(model), workload, skipped, choice)) {
       all.push(rates);
       say(`${rates.model}, ${rates.engine}: ${rates.problem ?? "measured"}`);
-      for (const more of [rates.profile, rates.warmUp]) if (more !== undefined) say(more);
+      for (const more of [rates.profile, rates.warmUp, rates.starts]) if (more !== undefined) say(more);
     }
   }
   console.log(values.json ? JSON.stringify(all, undefined, 2) : formatRates(all));
@@ -156,9 +168,10 @@ async function* measure(
   if (choice && "adapter" in choice) {
     const { adapter } = choice;
     const speed = await bench.measure(file, workload, adapter);
-    const more: { profile?: string; warmUp?: string } = {};
+    const more: { profile?: string; warmUp?: string; starts?: string } = {};
     if (values.profile && !speed.problem) more.profile = await bench.profile(file, workload, adapter);
     if (values["warm-up"] && !speed.problem) more.warmUp = await bench.warmUp(file, workload, adapter);
+    if (values.starts && !speed.problem) more.starts = await bench.starts(file, workload, adapter);
     yield { model, engine: `Dawn, ${title(adapter)}`, ...speed, ...more };
   }
   if (skipped.has("native")) return;

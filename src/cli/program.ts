@@ -31,6 +31,7 @@ const COMMANDS: ReadonlyMap<string, MakeCommand> = new Map<string, MakeCommand>(
   ["unload", async (io) => (await import("./commands/unload.ts")).unloadCommand(io)],
   ["ps", async (io) => (await import("./commands/ps.ts")).psCommand(io)],
   ["status", async (io) => (await import("./commands/status.ts")).statusCommand(io)],
+  ["fleet", async (io) => (await import("./commands/fleet.ts")).fleetCommand(io)],
   ["gpu", async (io) => (await import("./commands/gpu.ts")).gpuCommand(io)],
   ["doctor", async (io) => (await import("./commands/doctor.ts")).doctorCommand(io)],
   ["service", async (io) => (await import("./commands/service.ts")).serviceCommand(io)],

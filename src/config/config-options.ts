@@ -25,7 +25,15 @@ export interface ConfigOption {
 /** Specified names in addition to the generated ones. */
 const FURTHER_ENV: Readonly<Record<string, string>> = { hub_token: "HUB_TOKEN", hub_url: "HUB_URL" };
 const SECRETS = new Set(["api_keys", "hub_token"]);
-const PATHS = new Set(["socket", "cache_dir", "models.aliases_file", "models.dirs", "models.allowed_dirs"]);
+const PATHS = new Set([
+  "socket",
+  "cache_dir",
+  "models.aliases_file",
+  "models.dirs",
+  "models.allowed_dirs",
+  "fleet.credentials",
+  "fleet.tls_ca",
+]);
 
 /** All options of the configuration in the order of the schema. */
 export const configOptions: readonly ConfigOption[] = flatten(configSchema, []);

@@ -24,6 +24,15 @@ function parseDuration(value: string | number): number | undefined {
   return ((hours! * 60 + minutes!) * 60 + seconds!) * 1000 + millis!;
 }
 
+function areNatsServers(text: string): boolean {
+  return text.split(",").every((part) => {
+    const server = part.trim();
+    return (
+      /^(nats|tls):\/\/[^/]+\/?$/.test(server) && URL.canParse(server) && new URL(server).hostname !== ""
+    );
+  });
+}
+
 const duration = z.union([z.string(), z.number()]).transform((value, context) => {
   const millis = parseDuration(value);
   if (millis !== undefined) return millis;
@@ -245,6 +254,26 @@ export const configSchema = z.strictObject({
         .describe("An engine that does not respond for this long is ended."),
     })
     .prefault({}),
+  batches: z
+    .strictObject({
+      max_file_size: z
+        .int()
+        .min(1024)
+        .default(200 * MIB)
+        .describe("Maximum size of an uploaded file of a batch in bytes; larger ones are 413."),
+      max_total_size: z
+        .int()
+        .min(0)
+        .default(10 * 1024 * MIB)
+        .describe(
+          "Bytes of disk, in the cache folder, for the files and answers of all batches together; while they take more, uploads are refused. 0 refuses all.",
+        ),
+      max_lines: z.int().min(1).default(50_000).describe("Maximum requests of one batch."),
+      retention: duration
+        .default(30 * 24 * 3_600_000)
+        .describe("How long files and finished batches are kept, unless a request says less; -1: forever."),
+    })
+    .prefault({}),
   gpu: z
     .strictObject({
       mode: z
@@ -261,6 +290,12 @@ export const configSchema = z.strictObject({
         .enum(["high-performance", "low-power"])
         .default("high-performance")
         .describe("Which of several GPUs to prefer."),
+      replay: z
+        .boolean()
+        .default(true)
+        .describe(
+          "Repeat what the GPU was told to compute before, where a step has the same shape, instead of describing it again.",
+        ),
       memory: z
         .int()
         .min(0)
@@ -295,6 +330,43 @@ export const configSchema = z.strictObject({
         .optional()
         .describe(
           "Send a trace of each request, without its texts, to this OpenTelemetry receiver (OTLP over HTTP); also OTEL_EXPORTER_OTLP_ENDPOINT. By default none is made.",
+        ),
+    })
+    .prefault({}),
+  fleet: z
+    .strictObject({
+      nats: z
+        .string()
+        .refine(areNatsServers, {
+          // The value is not quoted: it may hold a password.
+          error:
+            "is not the address of a NATS server, such as nats://host:4222, or several separated by commas",
+        })
+        .optional()
+        .describe(
+          "Join the machines that use this NATS server, such as nats://host:4222; several servers of one cluster are separated by commas. A user and password, or a token, may stand before the host. By default the daemon works alone.",
+        ),
+      name: z
+        .string()
+        .min(1)
+        .max(64)
+        .optional()
+        .describe("Name of this machine in the fleet; by default the host's name."),
+      prefix: z
+        .string()
+        .regex(/^[\w-]+(\.[\w-]+)*$/, "must be letters, digits, - and _, in parts separated by dots")
+        .default("daybreak")
+        .describe("What all subjects begin with; fleets with different prefixes do not see each other."),
+      credentials: z.string().optional().describe("A NATS credentials file (.creds)."),
+      tls_ca: z
+        .string()
+        .optional()
+        .describe("A PEM file with the authority that the NATS server's certificate must come from."),
+      share_files: z
+        .boolean()
+        .default(true)
+        .describe(
+          "Give other machines the files that this one has from the hub, also those of gated and private models, and take theirs instead of downloading again.",
         ),
     })
     .prefault({}),

@@ -1,3 +1,4 @@
+import path from "node:path";
 import { statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
@@ -42,7 +43,7 @@ export async function createModels(
   gpu: GpuFinder,
   image: EngineImage,
   wall: SandboxFinder,
-): Promise<{ readonly models: Models; readonly hub: HubCatalog }> {
+): Promise<{ readonly models: Models; readonly hub: HubCatalog; readonly store: DiskHubStore }> {
   const { kernels, heapLimitBytes } = image.prepared;
   const limits = userLimits();
   const place = { cacheDir: config.cache_dir, hubUrl: config.hub_url, token: config.hub_token };
@@ -51,7 +52,7 @@ export async function createModels(
   hub.removeLeftovers().catch((error: unknown) => {
     logger.warn({ err: error }, "Cannot remove leftovers of killed processes from the cache");
   });
-  const start = startWithImage(config.engine, image, wall);
+  const start = startWithImage(config, image, wall);
   const models = await startable(
     createModelsService({
       config,
@@ -78,6 +79,7 @@ export async function createModels(
         await placeOnGpu(gpu, spec, gguf, {
           layers,
           memory: config.gpu.memory,
+          replay: config.gpu.replay,
           taken,
           batchSize: config.engine.batch_size,
           extraBytes: bytesBesides(spec),
@@ -98,20 +100,21 @@ export async function createModels(
       machineMemory: readMachineMemory,
     }),
   );
-  return { models, hub: new HubCatalog({ ...place, store: hub }) };
+  return { models, hub: new HubCatalog({ ...place, store: hub }), store: hub };
 }
 
 /** Starts each engine with the current image, which is built again if somebody has removed it. */
 function startWithImage(
-  { load_timeout: loadTimeoutMs, stall_timeout: stallTimeoutMs }: Config["engine"],
+  { engine, cache_dir: cacheDir }: Pick<Config, "engine" | "cache_dir">,
   image: EngineImage,
   wall: SandboxFinder,
 ): StartEngine {
   return async (spec, options) => {
     const { wasmPath, heapLimitBytes } = await image.ensure();
     const start = createEngineStarter({
-      loadTimeoutMs,
-      stallTimeoutMs,
+      loadTimeoutMs: engine.load_timeout,
+      stallTimeoutMs: engine.stall_timeout,
+      programCache: path.join(cacheDir, "gpu"),
       wasmPath,
       heapLimitBytes,
       findWall: () => wall.find(),
@@ -168,6 +171,6 @@ function estimateFor(gguf: GgufSummary, spec: EngineSpec): MemoryEstimate {
 
 /** Bytes of the projector, the draft model and the adapters. */
 function bytesBesides({ projectorFile, draft, adapters }: EngineSpec): number {
-  const files = [projectorFile, draft?.path, ...adapters.map(({ path }) => path)];
+  const files = [projectorFile, draft?.path, ...adapters.map((adapter) => adapter.path)];
   return files.reduce((sum, file) => sum + (file === undefined ? 0 : statSync(file).size), 0);
 }

@@ -9,14 +9,19 @@ import { EngineImage, fallbackFolders } from "../engine/engine-image.ts";
 import { type ServiceEvent, ServiceEvents } from "../events/service-events.ts";
 import type { MachineMemory, ManagementServices } from "../dialects/management/management-services.ts";
 import { REQUEST_LINE } from "../http/middleware/request-log.ts";
+import type { Life } from "../http/errors/serving.ts";
 import { createInference } from "../inference/create-inference.ts";
 import type { Inference } from "../inference/inference.ts";
 import { createMetrics, type ScrapedGauges } from "../metrics/create-metrics.ts";
 import { memoryTotal } from "../machine/memory-limits.ts";
 import { residentBytes } from "../machine/process-memory.ts";
 import type { Model, Models } from "../models/model.ts";
+import type { Batches } from "../batches/batches.ts";
+import { BatchRoom } from "../batches/batch-room.ts";
+import { BATCH_FORMATS } from "./batch-formats.ts";
 import { Activity } from "./activity/activity.ts";
 import { createModels } from "./create-models.ts";
+import { isBatchWork } from "./run-batch-line.ts";
 import { startTraces } from "./tracing/start-traces.ts";
 import { BrowserScripts, compatWasm } from "./browser-scripts.ts";
 import { createFileOpener } from "./open-file.ts";
@@ -44,6 +49,7 @@ export interface DaemonContext {
 
 /** The services of a running daemon. */
 export interface DaemonServices extends ManagementServices {
+  readonly batches: Pick<BatchRoom, keyof Batches | "start" | "stop">;
   /** Ends the engines, and sends what is left to tell. */
   close(): Promise<void>;
 }
@@ -69,24 +75,61 @@ export async function createServices(
     { cacheDir: config.cache_dir, kernels: config.engine.kernels, fallbacks: fallbackFolders() },
     (problem) => logger.warn(problem),
   );
-  const { models, hub } = await createModels(config, events, logger, gpu, engine, wall);
+  const { models: ownModels, hub, store } = await createModels(config, events, logger, gpu, engine, wall);
   const metrics = createMetrics({
     version,
     uptimeSecs: () => (performance.now() - startedAt) / 1000,
-    scrape: () => scrape(models, gpu, inference.loads),
+    scrape: async () => ({
+      ...(await scrape(ownModels, gpu, inference.loads)),
+      fleet: fleet?.report(),
+      batches: batches.running,
+    }),
+  });
+  const batches: BatchRoom = new BatchRoom({
+    config,
+    formats: BATCH_FORMATS,
+    events,
+    logger,
+    onLine: (outcome) => metrics.batchLine(outcome),
   });
   const openFile = createFileOpener();
-  const { followWork } = activity;
-  const inference: Inference = createInference({
-    models,
+  const life: Life = { state: "starting" };
+  const host = {
+    where: "daemon",
+    machine: describeMachine(),
+    engineSha256: engine.prepared.kernels === "stock" ? STOCK_SHA256 : IMAGE_SHA256,
+  } as const;
+  // Without a fleet none of its code is even loaded.
+  const fleet =
+    config.fleet.nats === undefined
+      ? undefined
+      : (await import("../fleet/start-fleet.ts")).startFleet({
+          config,
+          models: ownModels,
+          inference: () => ownInference,
+          metrics,
+          followWork: activity.followWork,
+          followRequest: activity.followRequest,
+          events,
+          gpu,
+          life,
+          engineSha256: host.engineSha256,
+          version,
+          logger,
+        });
+  if (fleet?.peers) store.usePeers(fleet.peers);
+  const ownInference: Inference = createInference({
+    models: ownModels,
     metrics,
     config,
     onRepetition: (model) => {
       metrics.repetitionStopped();
       logger.warn({ model }, "An answer was stopped because it ran in circles");
     },
-    followWork,
+    isBackground: isBatchWork,
+    followWork: fleet?.followWork ?? activity.followWork,
   });
+  const inference = fleet?.around(ownInference) ?? ownInference;
   activity.subscribe(events);
   activity.onRequestEnd(({ head, end, isSocketChat, logged }) => {
     // Of others, the HTTP side writes the line.
@@ -106,31 +149,31 @@ export async function createServices(
   });
   return {
     config,
-    models,
+    models: fleet?.models ?? ownModels,
     hub,
     inference,
+    batches,
     metrics,
     events,
     activity,
     logger,
-    host: {
-      where: "daemon",
-      machine: describeMachine(),
-      engineSha256: engine.prepared.kernels === "stock" ? STOCK_SHA256 : IMAGE_SHA256,
-    },
+    host,
+    fleet,
     version,
     startedAt,
-    life: { state: "starting" },
+    life,
     draining,
     shutdown,
     gpu,
     kernels: engine.prepared.kernels,
     wall,
     endpoints: { http: "", ipc: "" },
-    machineMemory: async () => machineMemory(await models.list()),
+    machineMemory: async () => machineMemory(await ownModels.list()),
     defaultModels: readDefaultModels,
     close: async () => {
-      await models.close();
+      await batches.close();
+      await fleet?.close();
+      await ownModels.close();
       await traces?.close();
     },
     openFile,
@@ -145,7 +188,7 @@ async function scrape(
   models: Models,
   { adapter }: GpuState,
   loads: ScrapedGauges["loads"],
-): Promise<ScrapedGauges> {
+): Promise<Omit<ScrapedGauges, "batches">> {
   const list = await models.list();
   return {
     loads,

@@ -1,10 +1,13 @@
 import { anthropicDialect } from "../dialects/anthropic/anthropic-dialect.ts";
+import { messageBatchRoutes } from "../dialects/anthropic/batches/message-batch-routes.ts";
 import { managementDialect } from "../dialects/management/management-dialect.ts";
 import type { ManagementServices } from "../dialects/management/management-services.ts";
 import { llamaServerDialect } from "../dialects/llama-server/llama-server-dialect.ts";
 import { chatSocketRoute } from "../dialects/native/chat-socket-route.ts";
 import { nativeDialect } from "../dialects/native/native-dialect.ts";
 import { ollamaDialect } from "../dialects/ollama/ollama-dialect.ts";
+import { batchRoutes } from "../dialects/openai/batches/batch-routes.ts";
+import { fileRoutes } from "../dialects/openai/batches/file-routes.ts";
 import { openaiDialect } from "../dialects/openai/openai-dialect.ts";
 import { mountDialect, type Dialect } from "../http/dialect.ts";
 import { loadOnDemand } from "../inference/load-on-demand.ts";
@@ -17,8 +20,8 @@ export function documentedDialects(services: ManagementServices): readonly Diale
   const dialects: readonly Dialect[] = [
     managementDialect(services, () => dialects),
     nativeDialect(services, [chatSocketRoute(services)]),
-    openaiDialect(services),
-    anthropicDialect(services),
+    openaiDialect(services, [...fileRoutes(services), ...batchRoutes(services)]),
+    anthropicDialect(services, messageBatchRoutes(services)),
     ollamaDialect(services),
     llamaServerDialect(services),
   ];

@@ -7,7 +7,7 @@ import { createAnnouncer, createLogger, type LogOutput } from "./create-logger.t
 import { DaemonStartError } from "./daemon-start-error.ts";
 import { catchStrays } from "./last-net.ts";
 import { startDaemon } from "./start-daemon.ts";
-import { exposureWarning, gpuLine, listeningLine, readyLine } from "./start-lines.ts";
+import { exposureWarning, fleetLine, gpuLine, listeningLine, readyLine } from "./start-lines.ts";
 
 export interface RunOptions {
   /** For the lines that say where it listens and when it is ready. */
@@ -51,6 +51,8 @@ export async function runDaemon(
   try {
     if (!daemon.services.draining.aborted) {
       announce(gpuLine(daemon.services));
+      const fleet = fleetLine(daemon.services);
+      if (fleet !== undefined) announce(fleet);
       announce(await readyLine(daemon.services));
     }
   } catch (error) {

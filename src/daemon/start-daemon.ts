@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Config } from "../config/schema.ts";
-import { createApp } from "../http/app.ts";
+import { type App, createApp } from "../http/app.ts";
 import type { ManagementServices } from "../dialects/management/management-services.ts";
 import { userLimits } from "../machine/user-limits.ts";
 import { connectionLimits } from "./connection-limits.ts";
+import { batchLineRunner } from "./run-batch-line.ts";
 import { createDialects } from "./dialects.ts";
 import { createServices, type DaemonContext, type DaemonServices } from "./create-services.ts";
 import { HttpListener } from "./http-listener.ts";
@@ -76,9 +77,7 @@ export async function startDaemon(
   }
   services.endpoints.http = httpUrl(config.http.addr, bound.port);
   services.endpoints.ipc = socket === "" ? "" : ipcUrl(socket);
-  const ready = loadFirstModels(services).finally(() => {
-    if (services.life.state === "starting") services.life.state = "ready";
-  });
+  const ready = becomeReady(services, app);
   return {
     url: bound.url,
     socket,
@@ -87,6 +86,12 @@ export async function startDaemon(
     stopped: stopped.promise,
     stop,
   };
+}
+
+async function becomeReady(services: DaemonServices, app: App): Promise<void> {
+  await loadFirstModels(services);
+  if (services.life.state === "starting") services.life.state = "ready";
+  await services.batches.start(batchLineRunner(app));
 }
 
 /**
@@ -99,6 +104,7 @@ async function drain(
   listeners: HttpListener[],
 ): Promise<void> {
   services.life.state = "draining";
+  void services.batches.stop();
   life.abort(new Error("the daemon is shutting down"));
   using deadline = disposableDeadline(services.config.drain_timeout);
   const drained = Promise.all([

@@ -32,6 +32,15 @@ async function describe(services: ManagementServices, alias: string): Promise<st
   return `${alias}, ${contextSize} tokens of context, ${threads} ${threads === 1 ? "thread" : "threads"}, ${place}`;
 }
 
+/** "Fleet: joined as desk; 3 machines: desk, laptop, workstation", or that its NATS server is not there. */
+export function fleetLine({ fleet }: ManagementServices): string | undefined {
+  if (!fleet) return undefined;
+  const { name, isConnected, machines } = fleet.report();
+  if (!isConnected) return `Fleet: the NATS server is not reachable yet; ${name} works alone until it is`;
+  const names = machines.map((machine) => machine.name).join(", ");
+  return `Fleet: joined as ${name}; ${machines.length} ${machines.length === 1 ? "machine" : "machines"}: ${names}`;
+}
+
 /** A warning if anyone on the network can use the daemon. */
 export function exposureWarning({ config }: ManagementServices): string | undefined {
   if (isLoopbackAddress(config.http.addr) || config.api_keys.length > 0) return undefined;

@@ -36,7 +36,13 @@ export const engineFields = {
     .describe(
       "LoRA adapters of the model that work on the answer, by id or name, with their scales; those that are not listed are off. Default: as its Modelfile says.",
     ),
-  id_slot: ignored("the daemon picks the slot, which does not change the answer"),
+  id_slot: z
+    .int()
+    .min(-1)
+    .nullish()
+    .describe(
+      "The slot that answers, from 0, if it is idle; a busy one is not waited for, since another has what it has read. Default, and -1: the one that has most of the prompt.",
+    ),
   n_cache_reuse: ignored("cache_reuse of the model says it"),
   n_keep: z
     .int()
@@ -68,17 +74,18 @@ const engineObject = z.object(engineFields);
 
 export function toEngineFields(
   body: Partial<z.output<typeof engineObject>>,
-): Pick<InferenceRequest, "cachePrompt" | "adapters" | "shift"> {
+): Pick<InferenceRequest, "cachePrompt" | "adapters" | "shift" | "slot"> {
   const adapters = body.lora?.map(({ id, name, scale }) => ({
     id: id ?? undefined,
     name: name ?? undefined,
     scale,
   }));
-  const { n_keep: keep, n_discard: discard } = body;
+  const { n_keep: keep, n_discard: discard, id_slot: slot } = body;
   const isShifted = keep != null || discard != null;
   return {
     cachePrompt: body.cache_prompt ?? undefined,
     ...(adapters && { adapters }),
+    ...(slot != null && slot >= 0 && { slot }),
     ...(isShifted && { shift: { keep: keep ?? undefined, discard: discard ?? undefined } }),
   };
 }

@@ -23,8 +23,6 @@ export const foreignFields = {
   ebnf: refused("send it in grammar, as GBNF"),
   guided_whitespace_pattern: refused("describe the answer with a grammar"),
   grammar_lazy: refused("a grammar holds from the first token", false),
-  thinking_token_budget: refused("limit thinking and answer together with max_tokens"),
-  thinking_budget_tokens: refused("limit thinking and answer together with max_tokens", -1),
   reasoning_format: refused("reasoning is always apart from the text of an answer", "auto", "deepseek"),
   guided_decoding_backend: ignored("there is one"),
   spaces_between_special_tokens: ignored("special tokens are never part of the text"),

@@ -1,4 +1,5 @@
 import type { Logger } from "pino";
+import type { Batches } from "../batches/batches.ts";
 import type { Config } from "../config/schema.ts";
 import type { Life } from "../http/errors/serving.ts";
 import type { Inference } from "../inference/inference.ts";
@@ -31,4 +32,9 @@ export interface Services {
 /** What routes may use that also load models, pull and delete them. */
 export interface ModelServices extends Services {
   readonly models: Models;
+}
+
+/** What routes of batches may use, which only a server has. */
+export interface BatchServices {
+  readonly batches: Batches;
 }

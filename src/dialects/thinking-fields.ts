@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { refused } from "../http/input/known-fields.ts";
 
 /** More tokens than any context has. */
 const MOST_TOKENS = 16 * 1024 * 1024;
@@ -11,6 +12,12 @@ export const thinkingFields = {
     "Most tokens of thinking; then the model has to answer. More than 0 enables thinking on models that support it; -1: no limit.",
   ),
   thinking_token_budget: budget.describe("Another name of thinking_budget_tokens."),
+};
+
+/** The same, in APIs that continue texts, where thinking is part of the answer. */
+export const noThinkingFields = {
+  thinking_budget_tokens: refused("limit thinking and answer together with max_tokens", -1),
+  thinking_token_budget: refused("limit thinking and answer together with max_tokens"),
 };
 
 const thinkingObject = z.object(thinkingFields);

@@ -6,7 +6,7 @@ import type { InferenceEvent } from "../inference/inference.ts";
 export const timingsPerTokenField = z
   .boolean()
   .nullish()
-  .describe("With stream: report the tokens and times so far with each piece of the answer. Default: false.");
+  .describe("Report tokens and times: of a stream so far, with each piece of the answer. Default: false.");
 
 export const timingsSchema = z
   .object({

@@ -6,6 +6,7 @@ import { exhaustedResource, isSystemError } from "../errors/exhausted-resource.t
 import { ServiceError } from "../errors/service-error.ts";
 import { FIRST_INPUT_ON } from "./channel/descriptors.ts";
 import { findPackage } from "./find-package.ts";
+import { programCacheVariables } from "./gpu/program-cache.ts";
 import type { ProcessStart, Wall } from "./walls/wall.ts";
 
 /** Starts a process with the pipes of a {@link ChildChannel}. */
@@ -38,6 +39,8 @@ interface EngineGpu {
   readonly dawnPath: string;
   /** Longest wait for the GPU, in milliseconds. */
   readonly maxWaitMs: number;
+  /** Folder in which its driver keeps compiled programs; absent: where it does by itself. */
+  readonly programCache?: string | undefined;
 }
 
 export const spawnEngine: SpawnEngine = (command, args, { env, cwd, inputs = [] }) => {
@@ -129,7 +132,7 @@ export function launchEngine(options: LaunchOptions): ChildProcess {
     ...(gpu ? [gpu.dawnPath, String(gpu.maxWaitMs)] : []),
   ];
   const env = {
-    ...(gpu ? driverEnvironment(process.env) : {}),
+    ...(gpu ? gpuEnvironment(gpu) : {}),
     ...MINIMAL_ENVIRONMENT,
   };
   const plain: ProcessStart = { command: runtime, args, env, cwd: WORKING_FOLDER };
@@ -208,6 +211,13 @@ export function gpuPermissions(dawnPath: string): string[] {
  */
 const DRIVER_VARIABLES =
   /^(VK_|MESA_|RADV_|ANV_|NVK_|TU_|LP_|GALLIUM_|LIBGL_|DRI_|__NV_|__GLX_|__EGL_|__GL_|CUDA_VISIBLE_DEVICES$|XDG_RUNTIME_DIR$|XDG_CACHE_HOME$|XDG_DATA_DIRS$|XDG_DATA_HOME$|XDG_CONFIG_DIRS$|LD_LIBRARY_PATH$|HOME$|TMPDIR$|PATH$|LOCALAPPDATA$|APPDATA$|USERPROFILE$|ProgramData$|ProgramFiles|TEMP$|TMP$)/;
+
+function gpuEnvironment({ programCache }: EngineGpu): Record<string, string> {
+  return {
+    ...driverEnvironment(process.env),
+    ...(programCache === undefined ? {} : programCacheVariables(programCache, process.env)),
+  };
+}
 
 /** The part of an environment that graphics drivers use. */
 export function driverEnvironment(environment: NodeJS.ProcessEnv): Record<string, string> {

@@ -34,9 +34,16 @@ const ALWAYS_TOKENIZED = 64 * 1024;
  * Rejects a request that would block the engine for seconds before the engine could reject it.
  * @throws ServiceError invalid_parameter or context_length_exceeded
  */
-export function checkRequestLimits(request: GenerationRequest, contextSize: number): void {
-  const { format, input } = request;
+export function checkRequestLimits(
+  request: GenerationRequest,
+  { contextSize, slots }: { readonly contextSize: number; readonly slots: number },
+): void {
+  const { format, input, slot } = request;
   checkSchemas(request);
+  if (slot !== undefined && slot >= slots) {
+    const numbers = slots === 1 ? "one slot, number 0" : `${slots} slots, numbers 0 to ${slots - 1}`;
+    throw new ServiceError("invalid_parameter", `The model has ${numbers}.`, { param: "id_slot" });
+  }
   if (format.type === "grammar" && format.grammar.length > MAX_GRAMMAR_LENGTH) {
     throw new ServiceError(
       "invalid_parameter",

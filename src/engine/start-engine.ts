@@ -24,6 +24,8 @@ export interface EngineStarterOptions {
   readonly heapLimitBytes?: number;
   /** Entry file of Dawn, for engines that use a GPU; the default is in the npm package. */
   readonly dawnPath?: string | undefined;
+  /** Folder in which a GPU's driver keeps compiled programs; the default is where it does by itself. */
+  readonly programCache?: string;
   /** Finds the wall for engines; the default is none. */
   readonly findWall?: () => Promise<Wall | undefined>;
 }
@@ -37,6 +39,7 @@ export function createEngineStarter({
   wasmPath = STOCK_WASM_PATH,
   heapLimitBytes = STOCK_HEAP_BYTES,
   dawnPath = findDawn(),
+  programCache,
   findWall = async () => undefined,
 }: EngineStarterOptions): StartEngine {
   return async (requested, options = {}) => {
@@ -56,7 +59,10 @@ export function createEngineStarter({
             files,
             spawn,
             wall,
-            gpu: usesGpu && dawnPath !== undefined ? { dawnPath, maxWaitMs: stallTimeoutMs } : undefined,
+            gpu:
+              usesGpu && dawnPath !== undefined
+                ? { dawnPath, maxWaitMs: stallTimeoutMs, programCache }
+                : undefined,
           }),
           receiver,
         ),

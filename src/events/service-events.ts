@@ -8,6 +8,8 @@ export type ServiceEvent =
   | { type: "model-failed"; model: string; code: string; message: string }
   | { type: "model-deleted"; model: string }
   | { type: "model-created"; model: string }
+  | { type: "batch-created"; batch: string }
+  | { type: "batch-ended"; batch: string; status: string; lines: number; failed: number }
   | { type: "engine-restarted"; model: string; reason: string }
   | { type: "gpu-lost"; model: string; reason: string }
   /** A model that was to use the GPU runs on the CPU. */

@@ -13,6 +13,8 @@ export interface AppEnv {
     ipc?: boolean;
     /** True for a connection beyond the daemon's limit, which is only answered to say so. */
     surplus?: boolean;
+    /** Set for a line of a batch, which the daemon itself sends: whose batch it is. */
+    batch?: { readonly owner: string };
   };
   Variables: {
     /** Sent back as x-request-id. */
@@ -32,6 +34,8 @@ export interface AppEnv {
      * request itself, such as those of a WebSocket.
      */
     countMessage: () => void;
+    /** Digest of the API key that the request came with; undefined where none is needed: everything may be seen then. */
+    owner: string | undefined;
     /** True for requests from a web page that is neither the daemon's own nor listed in the configuration. */
     isForeignPage: boolean;
     /** True for requests from programs on this machine, which may name its folders. */

@@ -12,6 +12,8 @@ export interface Permit extends Disposable {
   readonly queue: AdmissionQueue;
   /** As in {@link AdmissionRequest}. */
   readonly group: string;
+  /** As in {@link AdmissionRequest}. */
+  readonly onYield: (() => void) | undefined;
   /** Tokens of context that it holds. */
   readonly tokens: number;
   /** Corrects the number of tokens once it is known better; others may then be admitted. */
@@ -23,9 +25,9 @@ export interface Permit extends Disposable {
   grow(tokens: number): boolean;
 }
 
-interface Waiter {
-  readonly tokens: number;
-  readonly group: string;
+type Wish = Required<Pick<AdmissionRequest, "tokens" | "group">> & Pick<AdmissionRequest, "onYield">;
+
+interface Waiter extends Wish {
   grant(): void;
   refuse(error: ServiceError): void;
 }
@@ -35,8 +37,21 @@ export interface AdmissionRequest {
   tokens?: number;
   /** Whether the call belongs to an admitted request, such as the next text of a batch. Default: false. */
   bypassQueueLimit?: boolean;
+  /** False: refuse a call that cannot run at once. Default: true. */
+  mayWait?: boolean | undefined;
   /** Only calls of the same group run at once. Default: "". */
   group?: string;
+  /**
+   * For a call in the background: it waits behind all others, beyond the limit of the queue, and is told by this to end
+   * when one of those waits. It should then release its permit soon.
+   */
+  onYield?: (() => void) | undefined;
+}
+
+/** A permit of a call in the background. */
+interface Yielding {
+  readonly onYield: () => void;
+  isAsked: boolean;
 }
 
 export interface AdmissionQueueOptions {
@@ -51,8 +66,8 @@ export interface AdmissionQueueOptions {
 }
 
 /**
- * Admits calls to one engine, first come, first served. Invariants: at most `slots` permits are held, and the tokens they
- * may need fit into the context together, unless a holder corrects its own upward; all permits are of one group; a caller that could be admitted only waits behind others; each permit is
+ * Admits calls to one engine, first come, first served; those in the background after all others. Invariants: at most
+ * `slots` permits are held, and the tokens they may need fit into the context together, unless a holder corrects its own upward; all permits are of one group; a caller that could be admitted only waits behind others; each permit is
  * released exactly once.
  */
 export class AdmissionQueue {
@@ -62,6 +77,9 @@ export class AdmissionQueue {
   readonly #now: () => number;
   /** A Set keeps the order of arrival and removes in constant time. */
   readonly #waiting = new Set<Waiter>();
+  readonly #waitingBehind = new Set<Waiter>();
+  /** Held in the background, the oldest first. */
+  readonly #yielding = new Set<Yielding>();
   #running = 0;
   /** Of those that run. */
   #group = "";
@@ -90,6 +108,7 @@ export class AdmissionQueue {
     return this.#running;
   }
 
+  /** Those in the background are not counted. */
   get waiting(): number {
     return this.#waiting.size;
   }
@@ -111,13 +130,21 @@ export class AdmissionQueue {
    */
   async acquire(
     signal: AbortSignal,
-    { tokens: wished = 0, bypassQueueLimit = false, group = "" }: AdmissionRequest = {},
+    {
+      tokens: wished = 0,
+      bypassQueueLimit = false,
+      mayWait = true,
+      group = "",
+      onYield,
+    }: AdmissionRequest = {},
   ): Promise<Permit> {
     signal.throwIfAborted();
     if (this.#closedWith) throw this.#closedWith();
-    const tokens = Math.min(wished, this.#contextTokens);
-    if (this.#waiting.size === 0 && this.#hasRoom(tokens, group)) return this.#take(tokens, group);
-    if (!bypassQueueLimit && this.#waiting.size >= this.#maxWaiting) {
+    const wish: Wish = { tokens: Math.min(wished, this.#contextTokens), group, onYield };
+    const line = onYield ? this.#waitingBehind : this.#waiting;
+    const isNext = this.#waiting.size === 0 && line.size === 0;
+    if (isNext && this.#hasRoom(wish)) return this.#take(wish);
+    if (!mayWait || (!bypassQueueLimit && !onYield && this.#waiting.size >= this.#maxWaiting)) {
       const retryAfterSecs = this.retryAfterSecs;
       throw new ServiceError(
         "overloaded",
@@ -128,7 +155,7 @@ export class AdmissionQueue {
     }
     return new Promise<Permit>((resolve, reject) => {
       const leave = () => {
-        this.#waiting.delete(waiter);
+        line.delete(waiter);
         signal.removeEventListener("abort", onAbort);
       };
       const onAbort = () => {
@@ -138,29 +165,29 @@ export class AdmissionQueue {
         this.#grant();
       };
       const waiter: Waiter = {
-        tokens,
-        group,
+        ...wish,
         grant: () => {
           leave();
-          resolve(this.#take(tokens, group));
+          resolve(this.#take(wish));
         },
         refuse: (error) => {
           leave();
           reject(error);
         },
       };
-      this.#waiting.add(waiter);
+      line.add(waiter);
       signal.addEventListener("abort", onAbort, { once: true });
+      this.#makeWay();
     });
   }
 
   /** Refuses all waiting and later callers. Held permits are released by their holders. */
   close(makeError: () => ServiceError): void {
     this.#closedWith ??= makeError;
-    for (const waiter of this.#waiting) waiter.refuse(this.#closedWith());
+    for (const waiter of [...this.#waiting, ...this.#waitingBehind]) waiter.refuse(this.#closedWith());
   }
 
-  #hasRoom(tokens: number, group: string): boolean {
+  #hasRoom({ tokens, group }: Wish): boolean {
     if (this.#running > 0 && group !== this.#group) return false;
     return this.#running < this.#slots && this.#tokens + tokens <= this.#contextTokens;
   }
@@ -168,14 +195,33 @@ export class AdmissionQueue {
   /** Admits waiting callers in order. One that does not fit blocks those after it, or it might never get its turn. */
   #grant(): void {
     if (this.#closedWith) return;
-    for (const waiter of this.#waiting) {
-      if (!this.#hasRoom(waiter.tokens, waiter.group)) return;
+    for (const waiter of [...this.#waiting, ...this.#waitingBehind]) {
+      if (!this.#hasRoom(waiter)) break;
       waiter.grant();
+    }
+    this.#makeWay();
+  }
+
+  /**
+   * Asks as many calls in the background to end as others wait: those that have begun last, which have done the least.
+   * @param growing answers that need more room
+   */
+  #makeWay(growing = 0): void {
+    const held = [...this.#yielding].toReversed();
+    let missing = this.#waiting.size + growing - held.filter(({ isAsked }) => isAsked).length;
+    for (const each of held) {
+      if (missing <= 0) return;
+      if (each.isAsked) continue;
+      each.isAsked = true;
+      missing -= 1;
+      each.onYield();
     }
   }
 
-  #take(wished: number, group: string): Permit {
+  #take({ tokens: wished, group, onYield }: Wish): Permit {
     let tokens = wished;
+    const yielding = onYield && { onYield, isAsked: false };
+    if (yielding) this.#yielding.add(yielding);
     this.#running += 1;
     this.#group = group;
     this.#tokens += tokens;
@@ -190,12 +236,17 @@ export class AdmissionQueue {
     return {
       queue: this,
       group,
+      onYield,
       get tokens() {
         return tokens;
       },
       resize: (better) => resize(Math.min(better, this.#contextTokens)),
       grow: (further) => {
-        if (free || this.#tokens + further > this.#contextTokens) return false;
+        if (free) return false;
+        if (this.#tokens + further > this.#contextTokens) {
+          if (!onYield) this.#makeWay(1);
+          return false;
+        }
         this.#tokens += further;
         tokens += further;
         return true;
@@ -205,6 +256,7 @@ export class AdmissionQueue {
         const heldSecs = (this.#now() - takenAt) / 1000;
         this.#meanHoldSecs += MEAN_WEIGHT * (heldSecs - this.#meanHoldSecs);
         this.#running -= 1;
+        if (yielding) this.#yielding.delete(yielding);
         resize(0);
         free = true;
       },

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { GenerationEvent, Sampling } from "../engine/protocol/generation.ts";
 
-const answerLimitSchema = z.enum([
+export const answerLimitSchema = z.enum([
   "max_tokens",
   "num_predict",
   "default",

@@ -15,6 +15,7 @@ import { embedTruncated } from "./embed-truncated.ts";
 import { EngineQueues, type ModelLoad } from "./engine-queues.ts";
 import type { FollowWork } from "./follow-work.ts";
 import { inRoom } from "./generate-in-room.ts";
+import { givingWay } from "./giving-way.ts";
 import { GenerationStream } from "./generation-stream.ts";
 import type {
   DetokenizeRequest,
@@ -50,6 +51,8 @@ export interface InferenceOptions {
   now?: () => number;
   /** Called when an answer of a model was stopped because it ran in circles. */
   onRepetition?: ((model: string) => void) | undefined;
+  /** Whether what is asked for now can wait for everything else; absent: never. */
+  isBackground?: (() => boolean) | undefined;
   /** Told of all work; absent: only the metrics are. */
   followWork?: FollowWork | undefined;
 }
@@ -65,6 +68,7 @@ class InferenceService implements Inference {
   readonly #guardsRepetition: boolean;
   readonly #onRepetition: (model: string) => void;
   readonly #now: () => number;
+  readonly #isBackground: () => boolean;
   readonly #queues: EngineQueues;
   readonly #accounting: RequestAccounting;
 
@@ -74,12 +78,14 @@ class InferenceService implements Inference {
     config,
     now = () => performance.now(),
     onRepetition = () => undefined,
+    isBackground = () => false,
     followWork,
   }: InferenceOptions) {
     this.#models = models;
     this.#guardsRepetition = config.models.repetition_guard;
     this.#onRepetition = onRepetition;
     this.#now = now;
+    this.#isBackground = isBackground;
     this.#requestTimeoutMs = config.engine.request_timeout;
     this.#queues = new EngineQueues({ maxWaiting: config.models.queue_size, now });
     this.#accounting = new RequestAccounting(metrics, now, followWork);
@@ -93,7 +99,8 @@ class InferenceService implements Inference {
     return this.#queues.loads;
   }
 
-  async generate(request: InferenceRequest, signal: AbortSignal): Promise<InferenceStream> {
+  async generate(request: InferenceRequest, client: AbortSignal): Promise<InferenceStream> {
+    const { signal, onYield } = givingWay(client, this.#isBackground());
     checkCallDepths(request.input);
     checkSchemas(request);
     // Disposed in reverse order: first the permit, then the lease, and last the count of requests.
@@ -110,7 +117,9 @@ class InferenceService implements Inference {
       const wish = {
         tokens: await admissionTokens(engine, resolved.request, isBusy, signal),
         bypassQueueLimit: request.furtherOf !== undefined,
+        mayWait: request.mayWait,
         group: adapterGroup(resolved.request.adapterScales),
+        onYield,
       };
       const permit = held.use(await this.#admit(account, engine, model, signal, wish));
       let isRepetition = false;
@@ -135,14 +144,15 @@ class InferenceService implements Inference {
             : answerLimit(done, resolved.tokenLimit, resolved.request.sampling);
           return { ...account.generated(done), ...(limitedBy && { limitedBy }) };
         },
-        fail: (error) => account.failed(error, signal),
+        fail: (error) => account.failed(error, client),
       });
       const { follower } = account;
       const { request: answered, warnings } = resolved;
       return { model: model.alias, loadMs, sampling: answered.sampling, warnings, events, follower };
     } catch (error) {
       held.dispose();
-      account.failed(error, signal);
+      // One that may not wait goes elsewhere: it has not failed.
+      account.failed(request.mayWait === false ? undefined : error, client);
       throw explained(error, lease);
     }
   }
@@ -209,13 +219,14 @@ class InferenceService implements Inference {
   }
 
   async #batch<Item, Result extends { readonly tokens: number }>(
-    request: Pick<EmbedRequest, "model" | "residency">,
+    request: Pick<EmbedRequest, "model" | "residency" | "mayWait">,
     items: readonly Item[],
-    signal: AbortSignal,
+    client: AbortSignal,
     check: (model: Model) => void,
     call: (engine: Engine, item: Item, signal: AbortSignal, model: Model) => Promise<Result>,
   ): Promise<{ model: string; loadMs: number; results: Result[]; totalTokens: number }> {
     using held = new DisposableStack();
+    const { signal, onYield } = givingWay(client, this.#isBackground());
     const account = held.use(this.#accounting.begin("embeddings"));
     try {
       const { model, engine } = held.use(
@@ -230,7 +241,12 @@ class InferenceService implements Inference {
       }
       const tokens = embeddedTokens(engine.spec, engine.info);
       const group = adapterGroup(adapterScales(model, undefined));
-      const permit = await this.#admit(account, engine, model, signal, { tokens, group });
+      const permit = await this.#admit(account, engine, model, signal, {
+        tokens,
+        group,
+        mayWait: request.mayWait,
+        onYield,
+      });
       const deadline = held.use(new Deadline(signal, this.#requestTimeoutMs));
       const results = await runBatch(items, { permit, tokens }, deadline.signal, (item, abort) =>
         call(engine, item, abort, model),
@@ -239,7 +255,7 @@ class InferenceService implements Inference {
       account.computed(totalTokens);
       return { model: model.alias, loadMs, results, totalTokens };
     } catch (error) {
-      account.failed(error, signal);
+      account.failed(error, client);
       throw error;
     }
   }

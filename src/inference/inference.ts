@@ -56,6 +56,8 @@ export interface InferenceRequest {
    */
   readonly onTokens?: ((tokens: readonly TokenLogprob[]) => void) | undefined;
   readonly cachePrompt?: boolean | undefined;
+  /** The slot that answers if it is idle, from 0; absent: any. */
+  readonly slot?: number | undefined;
   /** What a context that shifts does when it is full; absent: as the model was loaded. */
   readonly shift?: GenerationRequest["shift"];
   /** The model's adapters that work on the answer; absent: as its Modelfile says. */
@@ -70,10 +72,12 @@ export interface InferenceRequest {
   readonly residency?: Residency | undefined;
   /** This is another choice of an admitted request, and not subject to the queue's limit. */
   readonly furtherOf?: Pick<InferenceStream, "follower"> | undefined;
+  /** False: refuse with `overloaded` what cannot begin at once. */
+  readonly mayWait?: boolean | undefined;
   /** What the dialect could not convert and does not refuse, in words for the user. */
-  readonly warnings?: readonly string[];
+  readonly warnings?: readonly string[] | undefined;
   /** The API's defaults for settings that neither the request nor the model has. */
-  readonly defaults: { readonly maxTokens?: number; readonly sampling: Sampling };
+  readonly defaults: { readonly maxTokens?: number | undefined; readonly sampling: Sampling };
 }
 
 /** An answer whose stream has begun. */
@@ -107,6 +111,8 @@ export interface EmbedRequest {
   /** Embed the beginning of a text that is too long; otherwise that is an error. */
   readonly truncate?: boolean | undefined;
   /** As in {@link InferenceRequest}. */
+  readonly mayWait?: boolean | undefined;
+  /** As in {@link InferenceRequest}. */
   readonly residency?: Residency | undefined;
 }
 
@@ -124,6 +130,8 @@ export interface RerankRequest {
   readonly query: string;
   readonly documents: readonly string[];
   /** As in {@link InferenceRequest}. */
+  readonly mayWait?: boolean | undefined;
+  /** As in {@link InferenceRequest}. */
   readonly residency?: Residency | undefined;
 }
 
@@ -140,6 +148,8 @@ export interface ScoreRequest {
   readonly prompts: readonly (string | readonly number[])[];
   /** Alternatives to report for each token; absent: no log-probabilities at all. */
   readonly logprobs?: number | undefined;
+  /** As in {@link InferenceRequest}. */
+  readonly mayWait?: boolean | undefined;
   /** As in {@link InferenceRequest}. */
   readonly residency?: Residency | undefined;
 }

@@ -6,7 +6,7 @@ export interface InfillParts {
   readonly prefix: string;
   readonly suffix: string;
   /** Parts of other files, for the beginning of the prompt. */
-  readonly extra?: readonly InfillFile[];
+  readonly extra?: readonly InfillFile[] | undefined;
   /** What the text in the gap begins with. */
   readonly middle?: string | undefined;
 }

@@ -28,9 +28,9 @@ export class RequestAccounting {
   /**
    * Dispose the result when the request has ended.
    * @param first who follows the request that this is a further choice of
+   * @param startedAt when it arrived
    */
-  begin(endpoint: Endpoint, first?: WorkFollower): RequestAccount {
-    const startedAt = this.#now();
+  begin(endpoint: Endpoint, first?: WorkFollower, startedAt: number = this.#now()): RequestAccount {
     this.#active += 1;
     this.#metrics.requestStarted(endpoint);
     const onEnd = (): void => {
@@ -39,7 +39,7 @@ export class RequestAccounting {
     };
     const follower = first ? first.further() : this.#follow();
     follower.note({ endpoint });
-    return new RequestAccount(this.#metrics, this.#now, follower, onEnd);
+    return new RequestAccount(this.#metrics, this.#now, follower, onEnd, startedAt);
   }
 }
 
@@ -57,12 +57,18 @@ export class RequestAccount implements Disposable {
   #isDisposed = false;
   #isOver = false;
 
-  constructor(metrics: Metrics, now: () => number, follower: WorkFollower, onEnd: () => void) {
+  constructor(
+    metrics: Metrics,
+    now: () => number,
+    follower: WorkFollower,
+    onEnd: () => void,
+    startedAt: number,
+  ) {
     this.#metrics = metrics;
     this.#now = now;
     this.follower = follower;
     this.#onEnd = onEnd;
-    this.#startedAt = now();
+    this.#startedAt = startedAt;
   }
 
   /** Milliseconds since its arrival. */

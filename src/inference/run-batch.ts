@@ -14,7 +14,7 @@ export async function runBatch<Item, Result>(
   call: (item: Item, signal: AbortSignal) => Promise<Result>,
 ): Promise<Result[]> {
   const { permit: firstPermit, tokens } = first;
-  const { queue, group } = firstPermit;
+  const { queue, group, onYield } = firstPermit;
   const stop = new AbortController();
   const ended = AbortSignal.any([signal, stop.signal]);
   const results = Array.from<Result>({ length: items.length });
@@ -22,7 +22,7 @@ export async function runBatch<Item, Result>(
   const work = async (own?: Permit): Promise<void> => {
     let permit = own;
     for (let index = next++; index < items.length; index = next++) {
-      permit ??= await queue.acquire(ended, { tokens, bypassQueueLimit: true, group });
+      permit ??= await queue.acquire(ended, { tokens, bypassQueueLimit: true, group, onYield });
       try {
         results[index] = await call(items[index]!, ended);
       } finally {

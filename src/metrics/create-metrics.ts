@@ -47,11 +47,17 @@ export interface ModelLoadGauges {
 /** Values that are read at each scrape instead of being counted. */
 export interface ScrapedGauges {
   readonly models: readonly LoadedModelGauges[];
+  /** Batches that are not over; absent: none. */
+  readonly batches?: number;
   /** Of the models that have been asked for something. */
   readonly loads: readonly ModelLoadGauges[];
   readonly memoryUsedBytes: number;
   /** Resident bytes of the daemon's own process. */
   readonly daemonMemoryBytes: number;
+  /** Absent: the daemon is in no fleet. */
+  readonly fleet?:
+    | { readonly isConnected: boolean; readonly machines: readonly { readonly running: number }[] }
+    | undefined;
   /** The adapter that models can use; undefined: none. */
   readonly gpu?: { readonly name: string; readonly vendor: string; readonly backend: string } | undefined;
 }
@@ -62,11 +68,17 @@ export interface MetricsOptions {
   readonly scrape: () => Promise<ScrapedGauges>;
 }
 
+/** What became of a line of a batch that was run. */
+const LINE_OUTCOMES = ["succeeded", "errored"] as const;
+type BatchLineOutcome = (typeof LINE_OUTCOMES)[number];
+
 /** Metrics of the daemon other than those of requests. */
 interface LifeMetrics {
   engineRestarted(): void;
   /** An answer was stopped because it ran in circles. */
   repetitionStopped(): void;
+  /** A line of a batch is done. */
+  batchLine(outcome: BatchLineOutcome): void;
   /** An engine has ended on the GPU. */
   gpuLost(): void;
   /** A model that was to use the GPU runs on the CPU. */
@@ -158,6 +170,14 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     "Answers stopped because they ran in circles.",
   );
 
+  const batchesRunning = gauge("service_batches_running", "Batches that are not over.");
+  const batchLines = new Counter({
+    name: "service_batch_lines_total",
+    help: "Requests of batches that have been answered.",
+    labelNames: ["outcome"],
+    registers,
+  });
+
   const gpuAvailable = gauge("service_gpu_available", "1 when models can use a GPU.");
   const gpuInfo = new Gauge({
     name: "service_gpu_info",
@@ -171,8 +191,13 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     "Models loaded on the CPU because the GPU failed.",
   );
 
+  const fleetConnected = gauge("service_fleet_connected", "1 when the fleet's NATS server is reachable.");
+  const fleetMachines = gauge("service_fleet_machines", "Machines of the fleet, with this one.");
+  const fleetRunning = gauge("service_fleet_requests_running", "Requests that have a slot on any machine.");
+
   // A series that only appears with the first request would look like a reset to rate().
   for (const endpoint of ENDPOINTS) requestsTotal.inc({ endpoint }, 0);
+  for (const outcome of LINE_OUTCOMES) batchLines.inc({ outcome }, 0);
   const speeds = new Map<string, number>();
   const totals = { requests: 0, tokensGenerated: 0, activeRequests: 0 };
   let reportedUptime = 0;
@@ -196,6 +221,7 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     uptime.inc(now - reportedUptime);
     reportedUptime = now;
     modelsLoaded.set(scraped.models.length);
+    batchesRunning.set(scraped.batches ?? 0);
     requestsActive.set(totals.activeRequests);
     tokensGenerated.inc(totals.tokensGenerated - reportedTokens);
     reportedTokens = totals.tokensGenerated;
@@ -204,6 +230,9 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     gpuAvailable.set(scraped.gpu ? 1 : 0);
     gpuInfo.reset();
     if (scraped.gpu) gpuInfo.set({ ...scraped.gpu }, 1);
+    fleetConnected.set(scraped.fleet?.isConnected ? 1 : 0);
+    fleetMachines.set(scraped.fleet?.machines.length ?? 0);
+    fleetRunning.set(scraped.fleet?.machines.reduce((sum, { running }) => sum + running, 0) ?? 0);
     for (const each of perModel) each.reset();
     const loaded = new Set(scraped.models.map(({ model }) => model));
     for (const model of speeds.keys()) if (!loaded.has(model)) speeds.delete(model);
@@ -265,6 +294,9 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     },
     engineRestarted() {
       engineRestarts.inc();
+    },
+    batchLine(outcome) {
+      batchLines.inc({ outcome });
     },
     repetitionStopped() {
       repetitions.inc();

@@ -102,7 +102,9 @@ export type ModelSource =
   /** The user's own file: delete only removes it from the list. */
   | { readonly kind: "file" }
   /** Created from a Modelfile: delete removes the definition; the base stays. */
-  | { readonly kind: "modelfile"; readonly base: string };
+  | { readonly kind: "modelfile"; readonly base: string }
+  /** On other machines of the fleet alone, which are named. */
+  | { readonly kind: "fleet"; readonly machines: readonly string[] };
 
 /** Settings of a model, from PARAMETER, SYSTEM and so on, for requests that do not set their own. */
 export interface ModelSettings {
@@ -244,7 +246,9 @@ export type PullProgress =
   | { readonly status: "downloading"; readonly downloadedBytes: number; readonly totalBytes: number }
   | { readonly status: "verifying" }
   /** The hub did not answer correctly; it is asked again after the wait. */
-  | ({ readonly status: "retrying" } & HubRetry);
+  | ({ readonly status: "retrying" } & HubRetry)
+  /** Something that people may want to know, in a sentence without its full stop. */
+  | { readonly status: "noted"; readonly text: string };
 
 export interface HubRetry {
   /** What went wrong, in a few words. */

@@ -8,7 +8,7 @@ export type PullStep =
       readonly totalBytes: number;
       /** From 0 to 1; 1 for an empty download. */
       readonly progress: number;
-      /** Why no data arrives at the moment, and when Daybreak retries. */
+      /** Why no data arrives at the moment, and when Daybreak retries; or where it comes from. */
       readonly note?: string;
     }
   | { readonly status: "verifying" }
@@ -16,6 +16,9 @@ export type PullStep =
 
 /** Ten steps per second are smooth for a progress bar; a fast download would otherwise report thousands. */
 const MIN_INTERVAL_MS = 100;
+
+/** Of a pull that nobody looks at, no more are kept. */
+const MOST_NOTES = 8;
 
 type Pull = (onProgress: (progress: PullProgress) => void) => Promise<PullResult>;
 
@@ -30,8 +33,8 @@ export class PullSteps implements AsyncIterable<PullStep> {
   readonly #begun = Promise.withResolvers<void>();
   #phase: "downloading" | "verifying" | "settled" = "downloading";
   #first: Bytes | undefined;
-  /** Why no data arrives, until a step has reported it. */
-  #note: string | undefined;
+  /** What a step has yet to tell. */
+  #notes: string[] = [];
   #downloaded = 0;
   #total = 0;
   /** Resolves at the next report or at the end, and is then replaced. */
@@ -67,9 +70,8 @@ export class PullSteps implements AsyncIterable<PullStep> {
     // The bytes at the start: none, or those left by an earlier pull.
     if (this.#first) yield downloading(this.#first);
     while (this.#phase === "downloading") {
-      if (this.#note !== undefined) {
-        const note = this.#note;
-        this.#note = undefined;
+      const note = this.#notes.shift();
+      if (note !== undefined) {
         yield { ...downloading(this.#bytes(), 0), note };
       } else if (this.#downloaded > written && this.#now() - writtenAt >= MIN_INTERVAL_MS) {
         written = this.#downloaded;
@@ -82,9 +84,14 @@ export class PullSteps implements AsyncIterable<PullStep> {
   }
 
   #report(progress: PullProgress): void {
+    // The last ones count, when nobody reads them.
+    if (this.#notes.length === MOST_NOTES) this.#notes.shift();
     if (progress.status === "retrying") {
-      this.#note = `${progress.reason}; trying again in ${progress.waitMs / 1000} s`;
+      this.#notes.push(`${progress.reason}; trying again in ${progress.waitMs / 1000} s`);
       this.#begun.resolve();
+      this.#enter("downloading");
+    } else if (progress.status === "noted") {
+      this.#notes.push(progress.text);
       this.#enter("downloading");
     } else if (progress.status === "downloading") {
       this.#first ??= progress;

@@ -52,6 +52,7 @@ describe("llama.cpp's server, as its clients see it:", () => {
     const asked = { model: "daybreak-mini", prompt: "Once upon a time" };
     const whole = await complete({ ...asked, return_tokens: true });
     expect(whole).toMatchObject({ tokens_predicted: 4, stop_type: "limit", truncated: false });
+    expect((await complete({ ...asked, id_slot: 1 })).id_slot).toBe(1);
     expect(whole.prompt).toContain("Once upon a time");
     expect(whole.tokens).toHaveLength(4);
     expect(whole.id_slot).toBeGreaterThanOrEqual(0);

@@ -32,11 +32,14 @@ afterAll(async () => {
   fs.rmSync(folder, { recursive: true, force: true });
 });
 
-async function ask(prompt: string, cachePrompt = true) {
-  const events = await collect(
-    generated(engine, promptRequest(prompt, { maxTokens: 4, cachePrompt }), NEVER),
-  );
-  return { text: textOf(events), ...doneOf(events).usage };
+async function ask(
+  prompt: string,
+  options: { cachePrompt?: boolean; slot?: number; maxTokens?: number } = {},
+) {
+  const request = promptRequest(prompt, { maxTokens: 4, cachePrompt: true, details: true, ...options });
+  const events = await collect(generated(engine, request, NEVER));
+  const { usage, details } = doneOf(events);
+  return { text: textOf(events), ...usage, slot: details?.slot };
 }
 
 describe("prompts that no slot holds any more", () => {
@@ -63,7 +66,37 @@ describe("prompts that no slot holds any more", () => {
     };
     await Promise.all([taker(0), taker(1)]);
     const afresh: { prompt: string; text: string }[] = [];
-    for (const { prompt } of asked) afresh.push({ prompt, text: (await ask(prompt, false)).text });
+    for (const { prompt } of asked)
+      afresh.push({ prompt, text: (await ask(prompt, { cachePrompt: false })).text });
     expect(asked).toEqual(afresh);
+  });
+});
+
+describe("a request that names its slot", () => {
+  test("is answered by that one, with what another has read of its prompt", async () => {
+    const prompt = words("q", 12);
+    const first = await ask(prompt, { slot: 3 });
+    expect(first).toMatchObject({ slot: 3 });
+    expect(first.cachedTokens).toBeLessThan(4);
+    const elsewhere = await ask(prompt, { slot: 1 });
+    expect(elsewhere).toEqual({ ...first, slot: 1, cachedTokens: first.promptTokens - 1 });
+  });
+
+  test("is answered by another while that one is busy", async () => {
+    const leave = new AbortController();
+    const endless = promptRequest(words("l", 3), { slot: 2, maxTokens: 900, sampling: { ignoreEos: true } });
+    const busy = generated(engine, endless, leave.signal);
+    await busy.next();
+    expect((await ask(words("m", 3), { slot: 2 })).slot).not.toBe(2);
+    leave.abort(new Error("enough"));
+    await expect(collect(busy)).rejects.toThrow("enough");
+    expect((await ask(words("n", 3), { slot: 2 })).slot).toBe(2);
+  });
+
+  test("is refused when the model has no such slot", async () => {
+    await expect(ask("a", { slot: 4 })).rejects.toMatchObject({
+      code: "invalid_parameter",
+      message: "The model has 4 slots, numbers 0 to 3.",
+    });
   });
 });

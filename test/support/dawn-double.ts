@@ -6,6 +6,8 @@ import { findDawn } from "../../src/engine/gpu/find-dawn.ts";
 export interface DawnDouble {
   /** The device is destroyed after so many submissions of work. */
   readonly loseAfter?: number;
+  /** Work cannot be submitted any more after so many submissions. */
+  readonly throwAfter?: number;
   /** No work ends any more after so many submissions. */
   readonly hangAfter?: number;
   /** Devices cannot be opened, for this reason. */
@@ -34,6 +36,7 @@ export function writeDawnDouble(folder: string, double: DawnDouble): string {
 
 function doubleSource({
   loseAfter = Infinity,
+  throwAfter = Infinity,
   hangAfter = Infinity,
   refusal,
   without = [],
@@ -51,6 +54,7 @@ let submissions = 0;
 const { submit } = globals.GPUQueue.prototype;
 globals.GPUQueue.prototype.submit = function (...args) {
   if (++submissions === ${loseAfter}) device?.destroy();
+  if (submissions >= ${throwAfter}) throw new Error("no work can be submitted");
   return submit.apply(this, args);
 };
 

@@ -1,5 +1,5 @@
 import { pino } from "pino";
-import { configSchema, type ConfigInput } from "../../src/config/schema.ts";
+import { type Config, configSchema, type ConfigInput } from "../../src/config/schema.ts";
 import { ServiceError } from "../../src/errors/service-error.ts";
 import { ServiceEvents } from "../../src/events/service-events.ts";
 import { Activity } from "../../src/daemon/activity/activity.ts";
@@ -12,6 +12,7 @@ import { createApp, type App } from "../../src/http/app.ts";
 import type { Inference } from "../../src/inference/inference.ts";
 import type { Metrics } from "../../src/metrics/metrics.ts";
 import type { Models } from "../../src/models/model.ts";
+import { BatchRoom } from "../../src/batches/batch-room.ts";
 import { FakeModels } from "./fake-models.ts";
 
 const idleInference: Inference = {
@@ -47,14 +48,18 @@ export interface FakeOptions {
   readonly models?: Models;
   readonly log?: (line: string) => void;
   readonly draining?: AbortSignal;
-  readonly overrides?: Partial<ManagementServices>;
+  readonly overrides?: Partial<ManagementServices & { batches: BatchRoom }>;
 }
 
 /** Services without a process or a file behind them, in the state ready. */
-export function fakeServices(options: FakeOptions = {}): ManagementServices {
+export function fakeServices(options: FakeOptions = {}): ManagementServices & { batches: BatchRoom } {
   const write = options.log ?? (() => undefined);
+  const config = configSchema.parse({ socket: "", ...options.config });
+  const { batches, ...overrides } = options.overrides ?? {};
   return {
-    config: configSchema.parse({ socket: "", ...options.config }),
+    config,
+    // Never started, so that it touches no disk.
+    batches: batches ?? idleBatches(options.overrides?.config ?? config),
     models: options.models ?? new FakeModels(),
     hub: {
       url: "http://hub.test",
@@ -83,8 +88,18 @@ export function fakeServices(options: FakeOptions = {}): ManagementServices {
     browserScripts: new BrowserScripts(),
     pageFile,
     shutdown: () => undefined,
-    ...options.overrides,
+    ...overrides,
   };
+}
+
+function idleBatches(config: Config): BatchRoom {
+  return new BatchRoom({
+    config,
+    formats: {},
+    events: new ServiceEvents(),
+    logger: pino({ level: "silent" }),
+    onLine: () => undefined,
+  });
 }
 
 /** The whole HTTP side on services, with the dialects that the daemon has. */

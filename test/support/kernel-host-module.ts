@@ -323,6 +323,10 @@ export function linkHost(
       original_update_slots: BARRIER,
       original_secondary_thread: THREAD,
       ...Object.fromEntries(CONVERSIONS.map((name) => [name, DEQUANTIZE])),
+      // No test here has a GPU: gpu-graph-host.ts does.
+      ask_gpu_script: IS_END,
+      original_gpu_build: OPERATOR,
+      original_gpu_graph: OPERATOR,
       compute_dup: DUP,
       compute_rope: ROPE,
     },

@@ -36,7 +36,9 @@ export const onGpu: Partial<EngineSpec> = {
 export const GPU_TEST_TIMEOUT_MS = 180_000;
 
 /** How engines on a GPU behave otherwise than those of a test. */
-type GpuEngineOptions = Partial<Pick<EngineStarterOptions, "dawnPath" | "stallTimeoutMs" | "spawn">>;
+type GpuEngineOptions = Partial<
+  Pick<EngineStarterOptions, "dawnPath" | "stallTimeoutMs" | "spawn" | "programCache">
+>;
 
 /** Makes the function that starts the engine that users run, on the GPU where a specification says so. */
 export function gpuEngineStarter(options: GpuEngineOptions = {}): StartEngine {

@@ -2,6 +2,7 @@
 // this file compiles it; wasm/changes.ts says which function of the module each one replaces.
 #include "grammar.h"
 #include "draft-model.h"
+#include "gpu-replay.h"
 #include "graph-thread.h"
 #include "recursion.h"
 #include "slot-state.h"

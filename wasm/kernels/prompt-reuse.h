@@ -30,14 +30,24 @@ static int is_awaiting(server_context *server, server_slot *slot) {
   return 0;
 }
 
+// Puts the slot that a request asks for where llama.cpp looks for it, which has only its HTTP server read it. One that is
+// busy is not waited for: another one has what it has read all the same.
+INLINE void name_slot(const server_context *server, server_task *task) {
+  const int32_t slot = task->asked_slot - 1;
+  if ((uint32_t)TYPE_OF_TASK(task) > LAST_TASK_WITH_SLOT || slot < 0 || slot >= count_slots(server)) return;
+  if (slot_at(server, slot)->state == SLOT_IDLE) SLOT_OF_TASK(task) = slot;
+}
+
 // Chooses the slot of a request, and gives it what there is of the prompt.
 static void prepare_slot(server_context *server, server_task *task) {
   const uint64_t *memory = server->context->memory;
   const server_tokens *tokens = &TOKENS_OF_TASK(task);
-  if ((uint32_t)TYPE_OF_TASK(task) > LAST_TASK_WITH_SLOT || SLOT_OF_TASK(task) != -1 || tokens->media > 0) return;
+  if ((uint32_t)TYPE_OF_TASK(task) > LAST_TASK_WITH_SLOT || tokens->media > 0) return;
   if (!memory || !is_kv_cache(*memory) || slot_at(server, 0)->draft) return;
   const uint64_t adapters = adapters_of_task(server, task);
-  server_slot *slot = choose_slot(server, tokens, adapters, is_reused(task));
+  const int32_t asked = SLOT_OF_TASK(task);
+  server_slot *slot = asked == -1 ? choose_slot(server, tokens, adapters, is_reused(task))
+                                  : asked_slot(server, asked, tokens, adapters, is_reused(task));
   if (!slot) return; // all are busy: it is asked for again later
   SLOT_OF_TASK(task) = slot->id;
   if (ADAPTERS_OF_SLOT(slot) != adapters) {
@@ -50,12 +60,15 @@ static void prepare_slot(server_context *server, server_task *task) {
 // server_context_impl::tokenize_cli_input(), with which llama.cpp begins a request whose prompt is a text.
 int32_t kernel_tokenize_input(server_context *server, server_task *task) {
   const int32_t result = original_tokenize_input(server, task);
-  if (result && STORE_LIMIT > 0) prepare_slot(server, task);
+  if (!result) return result;
+  name_slot(server, task);
+  if (STORE_LIMIT > 0) prepare_slot(server, task);
   return result;
 }
 
 // server_context_impl::process_single_task(), which gives a request a slot.
 int32_t kernel_process_single_task(server_context *server, server_task *task, int32_t is_yielding) {
+  name_slot(server, task);
   if (STORE_LIMIT == 0 || is_yielding) return original_process_single_task(server, task, is_yielding);
   const int32_t id = task->id;
   if (!IS_TEXT_OF_TASK(task)) prepare_slot(server, task);

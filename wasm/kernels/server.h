@@ -29,7 +29,9 @@ typedef struct {
 typedef struct {
   int32_t id;
   uint8_t unused[AT_SERVER_TASK_PARAMS_N_KEEP - 8];
-  int32_t most_guessed; // params.sse_ping_interval, which means nothing without HTTP
+  // The halves of params.sse_ping_interval, which means nothing without HTTP. src/engine/core/build-request.ts fills them.
+  uint16_t most_guessed; // tokens to guess at once
+  uint16_t asked_slot;   // one more than its number; 0: any
 } server_task;
 
 // A std::vector.

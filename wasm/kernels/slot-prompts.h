@@ -130,6 +130,15 @@ static server_slot *choose_slot(server_context *server, const server_tokens *tok
   return chosen;
 }
 
+// The idle slot that a request asks for, with what it loses kept.
+static server_slot *asked_slot(server_context *server, int32_t id, const server_tokens *tokens, uint64_t adapters,
+                               int is_reused) {
+  server_slot *slot = slot_at(server, id);
+  const int64_t same = is_reused && ADAPTERS_OF_SLOT(slot) == adapters ? common_beginning(&slot->prompt, tokens) : 0;
+  if (loses_chat(slot, same)) keep_slot(slot);
+  return slot;
+}
+
 // Gives a slot the part of a prompt that the store or another slot has, if that is more than its own.
 NOINLINE void fetch_prompt(server_context *server, server_slot *slot, const server_tokens *tokens, uint64_t adapters) {
   int64_t shared;

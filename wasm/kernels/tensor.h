@@ -51,9 +51,14 @@ typedef struct {
   int32_t n_nodes;
   int32_t n_leafs;
   tensor **nodes;
+  void *unused[3];
+  const int32_t *use_counts; // by place in the table of tensors
+  struct { uint64_t places; uint32_t *used; tensor **keys; } uses;
 } graph;
 
 _Static_assert(offsetof(graph, nodes) == 16, "ggml_cgraph.nodes");
+_Static_assert(offsetof(graph, use_counts) == 48, "ggml_cgraph.use_counts");
+_Static_assert(offsetof(graph, uses.keys) == 72, "ggml_cgraph.visited_hash_set.keys");
 
 typedef struct {
   int32_t ith; // this thread

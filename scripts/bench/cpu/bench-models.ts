@@ -61,6 +61,15 @@ export const SHAPES = {
     kvHeads: 8,
     vocabulary: 4000,
   },
+  "0.1B": {
+    embedding: 768,
+    feedForward: 2048,
+    blocks: 12,
+    heads: 12,
+    headWidth: 64,
+    kvHeads: 4,
+    vocabulary: 32_000,
+  },
   "0.5B": {
     embedding: 1536,
     feedForward: 4608,
@@ -143,17 +152,31 @@ const ASCII = Array.from({ length: 127 }, (_, at) => String.fromCharCode(at + 1)
 const BEGIN_OF_SEQUENCE = SPECIAL.indexOf("<s>");
 const TOKEN_TYPES = { normal: 1, unknown: 2, control: 3 };
 
-export function benchModelFile(folder: string, shape: ShapeName, quantization: Quantization): string {
-  return path.join(folder, `random-${shape}-${quantization}-${CONTEXT}.gguf`);
+export function benchModelFile(
+  folder: string,
+  shape: ShapeName,
+  quantization: Quantization,
+  blocks: number = SHAPES[shape].blocks,
+): string {
+  const other = blocks === SHAPES[shape].blocks ? "" : `-${blocks}-blocks`;
+  return path.join(folder, `random-${shape}${other}-${quantization}-${CONTEXT}.gguf`);
 }
 
-/** Writes the model into the folder unless it is there, and returns its path. */
-export function ensureBenchModel(folder: string, shape: ShapeName, quantization: Quantization): string {
-  const file = benchModelFile(folder, shape, quantization);
+/**
+ * Writes the model into the folder unless it is there, and returns its path.
+ * @param blocks in place of those of the shape
+ */
+export function ensureBenchModel(
+  folder: string,
+  shape: ShapeName,
+  quantization: Quantization,
+  blocks: number = SHAPES[shape].blocks,
+): string {
+  const file = benchModelFile(folder, shape, quantization, blocks);
   if (existsSync(file)) return file;
   mkdirSync(folder, { recursive: true });
   const unfinished = `${file}.${process.pid}.tmp`;
-  writeGguf(unfinished, benchModel(SHAPES[shape], quantization));
+  writeGguf(unfinished, benchModel({ ...SHAPES[shape], blocks }, quantization));
   renameSync(unfinished, file);
   return file;
 }

@@ -24,6 +24,7 @@ const task: FirstRequestsTask = JSON.parse(process.argv[2] ?? "");
 const { engine: prepared, adapter, spec, isWarm } = task;
 
 const begin = performance.now();
+const processorTime = process.cpuUsage();
 const platform = createNodePlatform(pathToFileURL(prepared.wasmPath).href, () => {}, {
   gpu: { dawnPath: findDawn() ?? "", flags: deviceFlags(adapter), maxWaitMs: LONGEST_WAIT_MS },
   heapLimitBytes: prepared.heapLimitBytes,
@@ -35,7 +36,14 @@ const engine = await EngineCore.load(
 );
 if (isWarm) await warmUp(engine, spec);
 const loadMs = performance.now() - begin;
-const times: FirstRequests = { loadMs, first: await timeRequest(), second: await timeRequest() };
+const { user, system } = process.cpuUsage(processorTime);
+const loadProcessorMs = (user + system) / 1000;
+const times: FirstRequests = {
+  loadMs,
+  loadProcessorMs,
+  first: await timeRequest(),
+  second: await timeRequest(),
+};
 console.log(JSON.stringify(times));
 process.exit();
 

@@ -1,7 +1,10 @@
 import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import os from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
 import type { GpuAdapter } from "../../../src/engine/gpu/gpu-report.ts";
+import { programCacheVariables } from "../../../src/engine/gpu/program-cache.ts";
 import type { PreparedEngine } from "../../../src/engine/prepare-engine.ts";
 import type { EngineSpec } from "../../../src/engine/protocol/engine-spec.ts";
 
@@ -19,6 +22,8 @@ export interface RequestTimes {
 export interface FirstRequests {
   /** Milliseconds of loading, the warm-up included. */
   readonly loadMs: number;
+  /** Processor time of it, which other programs of the machine change less. */
+  readonly loadProcessorMs: number;
   readonly first: RequestTimes;
   readonly second: RequestTimes;
 }
@@ -40,10 +45,13 @@ const WITHOUT_DRIVER_CACHE = { MESA_SHADER_CACHE_DISABLE: "true", __GL_SHADER_DI
 const run = promisify(execFile);
 
 /** Loads a model in a separate process and times the first two requests. */
-export async function timeFirstRequests(task: FirstRequestsTask): Promise<FirstRequests> {
+export async function timeFirstRequests(
+  task: FirstRequestsTask,
+  driverCache: Readonly<Record<string, string>> = WITHOUT_DRIVER_CACHE,
+): Promise<FirstRequests> {
   const { stdout } = await run(process.execPath, [PROCESS, JSON.stringify(task)], {
     timeout: TIMEOUT_MS,
-    env: { ...process.env, ...WITHOUT_DRIVER_CACHE },
+    env: { ...process.env, ...driverCache },
   });
   const times: FirstRequests = JSON.parse(stdout.trim().split("\n").at(-1) ?? "");
   return times;
@@ -60,7 +68,26 @@ export async function compareWarmUp(task: Omit<FirstRequestsTask, "isWarm">): Pr
   ].join("\n");
 }
 
-function describe(what: string, { loadMs, first, second }: FirstRequests): string {
+/** Two starts of a model whose driver keeps what it compiles in an empty folder of ours, and one without it, in words. */
+export async function compareStarts(task: Omit<FirstRequestsTask, "isWarm">): Promise<string> {
+  const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-programs-"));
+  try {
+    const kept = programCacheVariables(folder, {});
+    const without = await timeFirstRequests({ ...task, isWarm: true });
+    const first = await timeFirstRequests({ ...task, isWarm: true }, kept);
+    const second = await timeFirstRequests({ ...task, isWarm: true }, kept);
+    return [
+      "starts of the model, warm-up included:",
+      describe("programs are not kept", without),
+      describe("first start that keeps them", first),
+      describe("second", second),
+    ].join("\n");
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+function describe(what: string, { loadMs, loadProcessorMs, first, second }: FirstRequests): string {
   const ratio = (first.firstTokenMs / second.firstTokenMs).toFixed(2);
-  return `  ${what}: loaded in ${(loadMs / 1000).toFixed(1)} s; first token after ${Math.round(first.firstTokenMs)} ms, then ${Math.round(second.firstTokenMs)} ms (${ratio} x); ${first.decode.toFixed(1)} tokens/s, then ${second.decode.toFixed(1)}`;
+  return `  ${what}: loaded in ${(loadMs / 1000).toFixed(1)} s (${(loadProcessorMs / 1000).toFixed(1)} s of processor time); first token after ${Math.round(first.firstTokenMs)} ms, then ${Math.round(second.firstTokenMs)} ms (${ratio} x); ${first.decode.toFixed(1)} tokens/s, then ${second.decode.toFixed(1)}`;
 }

@@ -3,7 +3,7 @@ import type { GpuAdapter } from "../../../src/engine/gpu/gpu-report.ts";
 import { prepareEngine } from "../../../src/engine/prepare-engine.ts";
 import type { EngineSpec } from "../../../src/engine/protocol/engine-spec.ts";
 import { createEngineStarter } from "../../../src/engine/start-engine.ts";
-import { compareWarmUp } from "./first-requests.ts";
+import { compareStarts, compareWarmUp } from "./first-requests.ts";
 import { describeCosts, profileEngine } from "./profile-engine.ts";
 import { fastest, type Speed, type Workload } from "./rates.ts";
 import { greedyRequest } from "./greedy-request.ts";
@@ -27,6 +27,8 @@ interface EngineBench {
   readonly profile: (file: string, workload: Workload, adapter: GpuAdapter) => Promise<string>;
   /** How long the first requests take with the warm-up and without, in words. */
   readonly warmUp: (file: string, workload: Workload, adapter: GpuAdapter) => Promise<string>;
+  /** How long starts take whose driver keeps programs and finds them, in words. */
+  readonly starts: (file: string, workload: Workload, adapter: GpuAdapter) => Promise<string>;
 }
 
 export async function createEngineBench(cacheDir: string): Promise<EngineBench> {
@@ -72,7 +74,14 @@ export async function createEngineBench(cacheDir: string): Promise<EngineBench> 
       return `no times of the first requests: ${String(error)}`;
     }
   };
-  return { measure, profile, warmUp };
+  const starts: EngineBench["starts"] = async (file, workload, adapter) => {
+    try {
+      return await compareStarts({ engine: prepared, adapter, spec: specOf(file, workload, adapter) });
+    } catch (error) {
+      return `no times of starts: ${String(error)}`;
+    }
+  };
+  return { measure, profile, warmUp, starts };
 }
 
 function specOf(

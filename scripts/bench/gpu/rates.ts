@@ -22,6 +22,8 @@ export interface Rates extends Speed {
   readonly profile?: string;
   /** The first requests after loading, with the warm-up and without, in words. */
   readonly warmUp?: string;
+  /** Starts with and without what an earlier one has compiled, in words. */
+  readonly starts?: string;
 }
 
 /** The fastest run: others of the same work were only held up. */

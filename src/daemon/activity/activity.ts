@@ -71,8 +71,9 @@ export class Activity {
   subscribe(events: ServiceEvents): void {
     events.subscribe((event) => {
       const text = "message" in event ? event.message : "reason" in event ? event.reason : "";
+      const model = "model" in event ? event.model : "";
       const number = this.#next();
-      this.#events.add(number, { ...event, number }, EVENT_BYTES + 2 * (event.model.length + text.length));
+      this.#events.add(number, { ...event, number }, EVENT_BYTES + 2 * (model.length + text.length));
     });
   }
 

@@ -21,8 +21,11 @@ import { countTokensRequestSchema, messageRequestSchema, tokenCountSchema } from
 
 const tag = "Messages API";
 
-/** The messages API under /v1/messages, as the official clients use it. */
-export const anthropicDialect = (services: Services): Dialect => ({
+/**
+ * The messages API under /v1/messages, as the official clients use it.
+ * @param serverRoutes routes that only a server can have
+ */
+export const anthropicDialect = (services: Services, serverRoutes: readonly Route[] = []): Dialect => ({
   name: "Anthropic",
   prefixes: ["/v1/messages"],
   shared: { prefixes: ["/v1/models"], isMeant: isAnthropicClient },
@@ -31,6 +34,7 @@ export const anthropicDialect = (services: Services): Dialect => ({
     countTokensRoute(services),
     modelListRoute(services),
     modelRoute(services),
+    ...serverRoutes,
   ],
   renderError: renderAnthropicError,
   errorSchema: anthropicErrorSchema,

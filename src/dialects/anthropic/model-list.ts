@@ -107,7 +107,7 @@ function toCapabilities({ vision, thinking, json }: Model["capabilities"]): Anth
   const yes: Support = { supported: true };
   const think: Support = { supported: thinking };
   return {
-    batch: no,
+    batch: yes,
     citations: no,
     code_execution: no,
     context_management: {

@@ -6,6 +6,7 @@ import { repetitionGuardField } from "../../http/input/repetition-guard-field.ts
 import { constraintFields } from "../constraint-fields.ts";
 import { engineFields, probabilitiesField } from "../engine-fields.ts";
 import { foreignFields } from "../foreign-fields.ts";
+import { noThinkingFields } from "../thinking-fields.ts";
 import { returnProgressField } from "../prompt-progress.ts";
 import { samplingFields } from "../sampling-fields.ts";
 import { timingsPerTokenField } from "../timings.ts";
@@ -38,6 +39,7 @@ export const generationFields = {
   ...samplingFields,
   ...engineFields,
   ...foreignFields,
+  ...noThinkingFields,
   ...constraintFields,
   stop: z
     .union([z.string(), list(z.string(), { most: MAX_STOPS })])

@@ -14,7 +14,7 @@ const requestSchema = z
     number,
     id: z.string().describe("As in x-request-id."),
     time: z.string().describe("When it arrived, ISO 8601."),
-    method: z.string().describe("WS: a chat over a WebSocket."),
+    method: z.string().describe("WS: a chat over a WebSocket. FLEET: work for another machine."),
     path: z.string().describe("Without the query; the beginning of a long one."),
     status: z.int(),
     ms: z.int().describe("Milliseconds until its answer had been sent."),

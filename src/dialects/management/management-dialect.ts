@@ -6,6 +6,7 @@ import { activityRoutes } from "./activity-routes.ts";
 import { browserRoutes } from "./browser-routes.ts";
 import { defaultModelRoutes } from "./default-model-routes.ts";
 import { eventRoutes } from "./event-routes.ts";
+import { fleetRoutes } from "./fleet-routes.ts";
 import { hubRoutes } from "./hub-routes.ts";
 import { importRoutes } from "./import-routes.ts";
 import type { ManagementServices } from "./management-services.ts";
@@ -30,6 +31,7 @@ export const managementDialect = (
     ...systemRoutes(services),
     ...eventRoutes(services),
     ...activityRoutes(services),
+    ...fleetRoutes(services),
     ...hubRoutes(services),
     ...modelFileRoutes(services),
     ...slotRoutes(services),

@@ -5,19 +5,22 @@ import type { WallState } from "../../engine/walls/sandbox-finder.ts";
 import type { ServiceEvents } from "../../events/service-events.ts";
 import type { Metrics } from "../../metrics/metrics.ts";
 import type { FollowRequest } from "../../http/middleware/request-log.ts";
-import type { ModelServices } from "../services.ts";
+import type { BatchServices, ModelServices } from "../services.ts";
 import type { ServedFile } from "../../http/streaming/send-file.ts";
 import type { ActivityReport, LogLevel } from "./activity-schemas.ts";
 import type { DefaultModel } from "./default-model-routes.ts";
+import type { FleetView } from "./fleet-routes.ts";
 import type { Catalog } from "./hub-routes.ts";
 import type { OpenFile } from "./model-file-routes.ts";
 import type { PageFile, PageFileName } from "./page-files.ts";
 
 /** More services for the management routes: the state of the daemon. */
-export interface ManagementServices extends ModelServices {
+export interface ManagementServices extends ModelServices, BatchServices {
   readonly config: Config;
   readonly metrics: Metrics;
   readonly events: ServiceEvents;
+  /** The machines that work together with this one; absent: this one works alone. */
+  readonly fleet?: FleetView | undefined;
   /** What has happened of late. */
   readonly activity: {
     readonly followRequest: FollowRequest;

@@ -122,5 +122,6 @@ function settings(model: Model): Record<string, number | string | string[]> {
 
 function origin(model: Model): string | undefined {
   if (model.source.kind === "hub") return model.source.spec;
+  if (model.source.kind === "fleet") return model.source.machines.join(", ");
   return model.source.kind === "file" ? undefined : model.source.base;
 }

@@ -25,7 +25,7 @@ const capabilitiesSchema = z.object({
 });
 
 const sourceSchema = z
-  .enum(["shipped", "hub", "file", "modelfile"])
+  .enum(["shipped", "hub", "file", "modelfile", "fleet"])
   .describe("Where it came from, which decides what deleting it does.");
 
 const purposeSchema = z.enum(["generate", "embed", "rerank"]);
@@ -137,7 +137,10 @@ export const pullLineSchema = z.union([
     progress: z.number().min(0).max(1),
     total_bytes: z.int(),
     downloaded_bytes: z.int(),
-    note: z.string().optional().describe("Why the download is waiting, and when it retries."),
+    note: z
+      .string()
+      .optional()
+      .describe("Why the download is waiting, and when it retries; or where it comes from."),
   }),
   z.object({ status: z.literal("verifying") }),
   z.object({ status: z.literal("success"), model: z.string() }),

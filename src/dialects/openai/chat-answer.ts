@@ -17,6 +17,8 @@ import {
   type AnswerHead,
   progressFields,
   type StreamOptions,
+  timingFields,
+  timingsField,
   toCallId,
   tokenLogprobsSchema,
   toTokenLogprobs,
@@ -80,6 +82,7 @@ export const chatCompletionSchema = z
       }),
     ),
     usage: usageSchema,
+    timings: timingsField,
   })
   .meta({ id: "ChatCompletion" });
 
@@ -125,7 +128,7 @@ type ChunkChoice = Chunk["choices"][number];
 export function toChatCompletion(
   { id, created, model }: AnswerHead,
   answers: readonly Answer[],
-  style: ChatAnswerStyle,
+  style: ChatAnswerStyle & Pick<StreamOptions, "timingsPerToken">,
 ): z.output<typeof chatCompletionSchema> {
   return {
     id,
@@ -146,6 +149,7 @@ export function toChatCompletion(
       ...limitFields(answer),
     })),
     usage: toUsage(answers.map(({ usage }) => usage)),
+    ...timingFields(answers, style),
   };
 }
 

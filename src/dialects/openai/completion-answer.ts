@@ -11,6 +11,8 @@ import {
   type AnswerHead,
   progressFields,
   type StreamOptions,
+  timingFields,
+  timingsField,
   toUsage,
   usageSchema,
 } from "./openai-answer-fields.ts";
@@ -46,6 +48,7 @@ export const completionSchema = z
       z.object({ ...choiceFields, finish_reason: finishReasonSchema, limited_by: limitField }),
     ),
     usage: usageSchema,
+    timings: timingsField,
   })
   .meta({ id: "Completion" });
 
@@ -74,6 +77,7 @@ export interface CompletionContext {
 export function toCompletion(
   context: CompletionContext,
   answers: readonly Answer[],
+  options: Pick<StreamOptions, "timingsPerToken">,
 ): z.output<typeof completionSchema> {
   const { id, created, model } = context.head;
   const perPrompt = answers.length / context.prompts.length;
@@ -102,6 +106,7 @@ export function toCompletion(
       answers.map(({ usage }) => usage),
       context.prompts.length,
     ),
+    ...timingFields(answers, options),
   };
 }
 

@@ -4,6 +4,7 @@ import { MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { InferenceRequest } from "../../inference/inference.ts";
+import { noThinkingFields } from "../thinking-fields.ts";
 import { probabilitiesField, toEngineFields } from "../engine-fields.ts";
 import { toSampling } from "../sampling-fields.ts";
 import {
@@ -23,6 +24,7 @@ const DEFAULT_MAX_TOKENS = 16;
 export const completionRequestSchema = z
   .object({
     ...commonFields,
+    ...noThinkingFields,
     prompt: z
       .union([
         z.string(),

@@ -59,12 +59,13 @@ export function completionsRoute({ inference, config }: Services): Route {
         echo: body.echo ?? false,
         logprobs: requestedAlternatives(body) !== undefined,
       };
+      const options = toStreamOptions(body);
       if (body.stream) {
-        const chunks = toCompletionChunks(completion, events, toStreamOptions(body));
+        const chunks = toCompletionChunks(completion, events, options);
         return streamResponse(context, chunks, openaiEvents);
       }
       const count = requests.length || prompts.length * completion.choices;
-      return context.json(toCompletion(completion, await collectChoices(events, count)));
+      return context.json(toCompletion(completion, await collectChoices(events, count), options));
     },
   });
 }

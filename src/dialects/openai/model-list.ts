@@ -7,6 +7,7 @@ const contextField = z.int().describe("Context of one request in tokens, now or 
 export const openaiModelSchema = z
   .object({
     id: z.string(),
+    parent: z.string().optional().describe("Of a name that chooses an adapter: the model that has it."),
     object: z.literal("model"),
     created: z.int().describe("When its files last changed, in Unix seconds."),
     owned_by: z.string().describe("Owner of its hub repository, or daybreak."),
@@ -56,5 +57,16 @@ export function toModel({
 }
 
 export function toModelList(models: readonly Model[]): z.output<typeof openaiModelListSchema> {
-  return { object: "list", data: models.filter(({ state }) => state !== "downloading").map(toModel) };
+  const present = models.filter(({ state }) => state !== "downloading");
+  return { object: "list", data: present.flatMap(toNames) };
+}
+
+/** A model, and once more for each adapter, by the name that chooses it. */
+function toNames(model: Model): z.output<typeof openaiModelSchema>[] {
+  const own = toModel(model);
+  const { id: parent } = own;
+  const adapters = model.adapters.map(({ name }) =>
+    Object.assign({}, own, { id: `${parent}:${name}`, parent }),
+  );
+  return [own, ...adapters];
 }

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { promptProgressSchema } from "../prompt-progress.ts";
-import { timingsSchema } from "../timings.ts";
+import { answerTimings, timingsSchema } from "../timings.ts";
 import type { TokenLogprob, Usage } from "../../engine/protocol/generation.ts";
+import type { Answer } from "../../inference/collect-answer.ts";
 
 /** Fields that every chunk of an answer repeats. */
 export interface AnswerHead {
@@ -25,6 +26,20 @@ export const progressFields = {
     .optional()
     .describe("With timings_per_token: up to this chunk, and of the whole choice in its last one."),
 };
+
+export const timingsField = timingsSchema
+  .optional()
+  .describe("With timings_per_token, of an answer with one choice.");
+
+/** Times are those of a choice: several that overlap have none in common. */
+export function timingFields(
+  answers: readonly Answer[],
+  { timingsPerToken }: Pick<StreamOptions, "timingsPerToken">,
+): { timings?: z.output<typeof timingsSchema> } {
+  const [only, ...others] = answers;
+  if (!timingsPerToken || !only || others.length > 0) return {};
+  return { timings: answerTimings(only.usage, only.timings) };
+}
 
 /** @param prefix "chatcmpl", "cmpl" or "rerank" */
 export function answerHead(prefix: string, model: string): AnswerHead {

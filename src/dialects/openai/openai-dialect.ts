@@ -30,8 +30,11 @@ const tag = "Chat-completions API";
 /** The second is Cohere's newer path, which its clients request from the same base URL. */
 const RERANK_PATHS = ["/v1/rerank", "/v2/rerank"] as const;
 
-/** The OpenAI API under /v1, as the official clients use it. */
-export const openaiDialect = (services: Services): Dialect => ({
+/**
+ * The OpenAI API under /v1, as the official clients use it.
+ * @param serverRoutes routes that only a server can have
+ */
+export const openaiDialect = (services: Services, serverRoutes: readonly Route[] = []): Dialect => ({
   name: "OpenAI",
   prefixes: ["/v1", "/v2"],
   routes: [
@@ -43,6 +46,7 @@ export const openaiDialect = (services: Services): Dialect => ({
     ...RERANK_PATHS.map((path) => rerankRoute(services, path)),
     modelListRoute(services),
     modelRoute(services),
+    ...serverRoutes,
   ],
   renderError: renderOpenaiError,
   errorSchema: openaiErrorSchema,
@@ -73,9 +77,9 @@ function chatRoute({ inference, config }: Services): Route {
       const head = answerHead("chatcmpl", model);
       const customTools = customNames(body);
       const decoded = customTools.size > 0 ? decodeCustomCalls(events, customTools) : events;
-      const style = { legacyCalls: usesFunctions(body), customTools };
+      const style = { legacyCalls: usesFunctions(body), customTools, ...toStreamOptions(body) };
       if (body.stream) {
-        const chunks = toChatChunks(head, decoded, { ...style, ...toStreamOptions(body) });
+        const chunks = toChatChunks(head, decoded, style);
         return streamResponse(context, chunks, openaiEvents);
       }
       return context.json(toChatCompletion(head, await collectChoices(decoded, requests.length), style));
@@ -141,7 +145,9 @@ function modelRoute({ models }: Services): Route {
     answers: [{ description: "The model.", schema: openaiModelSchema }],
     alwaysOn: true,
     async handle(context) {
-      return context.json(toModel(await models.get(pathName(context))));
+      const name = pathName(context);
+      const listed = toModelList(await models.list()).data.find(({ id }) => id === name);
+      return context.json(listed ?? toModel(await models.get(name)));
     },
   });
 }

@@ -2,6 +2,7 @@ import { moduleHeapPatches, workerHeapPatches } from "../core/heap-patches.ts";
 import type { EnginePlatform, EngineWorker, LogLevel } from "../core/platform.ts";
 import type { Pixels } from "../core/to-bmp.ts";
 import { startPatchedWorker } from "../core/start-patched-worker.ts";
+import { commandStreamPatches } from "../gpu/command-stream-patches.ts";
 import { queueWaitPatches } from "../gpu/queue-wait-patches.ts";
 
 /** While an engine loads, wllama finds another class under this name. */
@@ -66,12 +67,14 @@ async function decodeWebp(file: Uint8Array<ArrayBuffer>): Promise<Pixels> {
 function startWorker(
   scriptUrl: string,
   patch: (script: string) => string,
-  { heapLimitBytes, gpuWaitMs }: PagePlatformOptions,
+  { heapLimitBytes, gpuWaitMs, scriptUrl: otherScript }: PagePlatformOptions,
 ): EngineWorker {
   return startPatchedWorker(scriptUrl, patch, {
     modulePatches: [
       ...moduleHeapPatches(heapLimitBytes),
       ...(gpuWaitMs === undefined ? [] : queueWaitPatches(gpuWaitMs)),
+      // The other script belongs to llama.cpp's own kernels, which describe programs one by one.
+      ...(gpuWaitMs === undefined || otherScript !== undefined ? [] : commandStreamPatches(true)),
     ],
     workerPatches: workerHeapPatches(heapLimitBytes),
     readScript: async (url) => await (await fetch(url)).text(),

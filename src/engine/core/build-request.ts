@@ -69,8 +69,7 @@ export function buildCompletionCall(
       lora: (request.adapterScales ?? adapterScales).map((scale, id) => ({ id, scale })),
     }),
     ...buildSampling({ ...request.sampling, guessTokens: undefined }, contextSize),
-    // A field that means nothing here, in which our kernels find how much they may guess.
-    sse_ping_interval: request.sampling.guessTokens ?? guessTokens,
+    sse_ping_interval: forKernels(request.sampling.guessTokens ?? guessTokens, request.slot),
   };
   if (input.kind === "prompt") {
     return {
@@ -105,6 +104,14 @@ export function buildCompletionCall(
       ...(alternatives !== undefined && { n_probs: alternatives }),
     },
   };
+}
+
+/**
+ * What our kernels read of a request (server_task in wasm/kernels/server.h): in a number that means nothing to llama.cpp here,
+ * how many tokens they may guess, and above 16 bits the slot.
+ */
+function forKernels(guessTokens: number, slot: number | undefined): number {
+  return guessTokens + (slot === undefined ? 0 : (slot + 1) * 0x1_0000);
 }
 
 function buildSampling(sampling: Sampling, contextSize: number): Record<string, unknown> {

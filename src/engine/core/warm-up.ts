@@ -6,7 +6,7 @@ import { type EngineSettings, fullStep } from "./load-parameters.ts";
 /** A single token in almost every vocabulary. */
 const WORD = " a";
 
-/** The first token comes with the prompt; later steps are all alike. */
+/** The first token comes with the prompt; later steps are all alike, so the first request alone has one. */
 const GENERATED_TOKENS = 2;
 
 /**
@@ -52,14 +52,14 @@ export async function warmUp(
   const first = await promptMs(engine, full);
   for (const tokens of SMALL_STEPS.filter((count) => count < full)) {
     onProgress();
-    await promptMs(engine, tokens);
+    await promptMs(engine, tokens, 1);
   }
   for (const part of mediaOf(engine)) {
     onProgress();
     await perceive(engine, part);
   }
   onProgress();
-  return first < SHORT_STEP_MS ? first : await promptMs(engine, full);
+  return first < SHORT_STEP_MS ? first : await promptMs(engine, full, 1);
 }
 
 /** A sample of each kind of media that the model takes. */
@@ -89,7 +89,11 @@ async function perceive(engine: EngineCore, part: MediaPart): Promise<void> {
     parallelToolCalls: false,
   };
   try {
-    await engine.generate({ ...request(0), input }, () => undefined, new AbortController().signal);
+    await engine.generate(
+      { ...request(0, GENERATED_TOKENS), input },
+      () => undefined,
+      new AbortController().signal,
+    );
   } catch (error) {
     // The template rejects this chat, or the context is too small for it: requests will get that error.
     if (ServiceError.from(error).type !== "invalid_request") throw error;
@@ -97,25 +101,25 @@ async function perceive(engine: EngineCore, part: MediaPart): Promise<void> {
 }
 
 /** Generates after a prompt of this many tokens; returns the duration of the prompt in milliseconds. */
-async function promptMs(engine: EngineCore, tokens: number): Promise<number> {
+async function promptMs(engine: EngineCore, tokens: number, generated = GENERATED_TOKENS): Promise<number> {
   let milliseconds = 0;
   try {
     const onEvent = (event: GenerationEvent): void => {
       if (event.type === "done") milliseconds = event.timings.promptMs;
     };
-    await engine.generate(request(tokens), onEvent, new AbortController().signal);
+    await engine.generate(request(tokens, generated), onEvent, new AbortController().signal);
   } catch (error) {
     // The word is several tokens in this vocabulary: try with fewer words.
     if (tokens === 1 || ServiceError.from(error).code !== "context_length_exceeded") throw error;
-    return await promptMs(engine, Math.floor(tokens / 2));
+    return await promptMs(engine, Math.floor(tokens / 2), generated);
   }
   return milliseconds;
 }
 
-function request(tokens: number): GenerationRequest {
+function request(tokens: number, maxTokens: number): GenerationRequest {
   return {
     input: { kind: "prompt", prompt: WORD.repeat(tokens) },
-    maxTokens: GENERATED_TOKENS,
+    maxTokens,
     stop: [],
     sampling: { temperature: 0, ignoreEos: true },
     format: { type: "text" },

@@ -15,6 +15,8 @@ export interface GpuPreferences {
   readonly taken: number;
   /** Prompt tokens per step; 0: depends on the GPU. */
   readonly batchSize: number;
+  /** False: what the GPU was told to compute is not repeated. */
+  readonly replay?: boolean;
   /** Bytes of the projector and of adapters, which are placed with the layers. */
   readonly extraBytes: number;
 }
@@ -86,7 +88,13 @@ export async function placeOnGpu(
       ...spec,
       // llama.cpp may count layers differently, so "all" is passed on as such.
       gpuLayers: layers === all ? -1 : layers,
-      gpu: { backend: adapter.backend, name: adapter.name, layers: all, batchSize },
+      gpu: {
+        backend: adapter.backend,
+        name: adapter.name,
+        layers: all,
+        batchSize,
+        ...(preferences.replay === false && { replay: false }),
+      },
     },
     warning: asked > fitting ? why : outputStays(adapter, model),
   };

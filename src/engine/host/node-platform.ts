@@ -5,6 +5,7 @@ import { toError } from "../../errors/to-error.ts";
 import type { EnginePlatform, EngineWorker, LogLevel } from "../core/platform.ts";
 import { moduleHeapPatches, STOCK_HEAP_BYTES, workerHeapPatches } from "../core/heap-patches.ts";
 import { startPatchedWorker } from "../core/start-patched-worker.ts";
+import { commandStreamPatches } from "../gpu/command-stream-patches.ts";
 import { queueWaitPatches } from "../gpu/queue-wait-patches.ts";
 import { decodeWebp } from "./decode-webp.ts";
 import type { TextPatch } from "../core/worker-patches.ts";
@@ -35,6 +36,8 @@ interface WorkerGpu {
   readonly flags: readonly string[];
   /** Longest wait for the GPU, in milliseconds. */
   readonly maxWaitMs: number;
+  /** False: each step is described to the GPU again; absent: what was described before is repeated. */
+  readonly replays?: boolean | undefined;
 }
 
 /** Limit of the worker's JavaScript heap: wllama's script and one request or result at a time. */
@@ -93,7 +96,7 @@ function startWorker(
     modulePatches: [
       ...MODULE_PATCHES,
       ...moduleHeapPatches(heapLimitBytes),
-      ...(gpu ? queueWaitPatches(gpu.maxWaitMs) : []),
+      ...(gpu ? [...queueWaitPatches(gpu.maxWaitMs), ...commandStreamPatches(gpu.replays !== false)] : []),
     ],
     workerPatches: workerHeapPatches(heapLimitBytes),
     async readScript(url) {

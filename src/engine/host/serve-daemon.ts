@@ -37,7 +37,12 @@ const server: EngineServer = new EngineServer({
   open(spec, onProgress) {
     const gpu =
       spec.gpu && dawnPath !== undefined
-        ? { dawnPath, flags: deviceFlags(spec.gpu), maxWaitMs: Number(longestWait) }
+        ? {
+            dawnPath,
+            flags: deviceFlags(spec.gpu),
+            maxWaitMs: Number(longestWait),
+            replays: spec.gpu.replay,
+          }
         : undefined;
     const platform = createNodePlatform(wasmUrl, logProblem, { gpu, heapLimitBytes: Number(heapLimit) });
     return { platform, files: openEngineFiles(spec, onProgress) };

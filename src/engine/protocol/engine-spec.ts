@@ -41,6 +41,8 @@ export const engineSpecSchema = z.object({
       layers: z.int().min(1),
       /** Prompt tokens per step on the GPU, instead of `batchSize`. */
       batchSize: z.int().min(1).max(8192),
+      /** False to describe each step to the GPU again; absent: what was described before is repeated. */
+      replay: z.boolean().optional(),
     })
     .optional(),
   /** Sequences that are decoded together. */

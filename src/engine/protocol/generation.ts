@@ -64,7 +64,7 @@ export const toolChoiceSchema = z.union([
 ]);
 export type ToolChoice = z.infer<typeof toolChoiceSchema>;
 
-const outputFormatSchema = z.discriminatedUnion("type", [
+export const outputFormatSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("text") }),
   /** Any JSON object. */
   z.object({ type: z.literal("json") }),
@@ -84,7 +84,7 @@ const outputFormatSchema = z.discriminatedUnion("type", [
 ]);
 export type OutputFormat = z.infer<typeof outputFormatSchema>;
 
-const generationInputSchema = z.discriminatedUnion("kind", [
+export const generationInputSchema = z.discriminatedUnion("kind", [
   /** Text for the model as it is, without the chat template. */
   z.object({ kind: z.literal("prompt"), prompt: z.string() }),
   z.object({
@@ -163,6 +163,8 @@ export const generationRequestSchema = z.object({
     .optional(),
   /** Reuse the part of the prompt that is in the KV cache. */
   cachePrompt: z.boolean(),
+  /** The slot that answers if it is idle, from 0; absent: any. */
+  slot: z.int().min(0).optional(),
   /** Report how the prompt was read when the answer is done. */
   details: z.boolean().optional(),
   /** Report usage and timings so far with each piece of the answer. */
@@ -170,7 +172,7 @@ export const generationRequestSchema = z.object({
 });
 export type GenerationRequest = z.infer<typeof generationRequestSchema>;
 
-const tokenLogprobSchema = z.object({
+export const tokenLogprobSchema = z.object({
   /** Number of the token in the model's vocabulary. */
   id: z.int(),
   token: z.string(),
@@ -227,6 +229,17 @@ export type GenerationDetails = z.infer<typeof detailsSchema>;
 export const finishReasonSchema = z.enum(["stop", "length", "tool_calls"]);
 export type FinishReason = z.infer<typeof finishReasonSchema>;
 
+export const doneEventSchema = z.object({
+  type: z.literal("done"),
+  reason: finishReasonSchema,
+  /** The stop string that ended the generation, if one did. */
+  stopSequence: z.string().optional(),
+  usage: usageSchema,
+  timings: timingsSchema,
+  /** If the request asks for them. */
+  details: detailsSchema.optional(),
+});
+
 /**
  * One event of a generation. A stream is one `start`, any number of deltas, one `done`. An error is thrown and ends the
  * stream. A tool call arrives as one `tool-call-start` with its index, then `tool-call-delta`s with pieces of the JSON
@@ -264,15 +277,6 @@ export const generationEventSchema = z.discriminatedUnion("type", [
    * no text, or none yet.
    */
   z.object({ type: z.literal("answer-progress"), usage: usageSchema, timings: timingsSchema }),
-  z.object({
-    type: z.literal("done"),
-    reason: finishReasonSchema,
-    /** The stop string that ended the generation, if one did. */
-    stopSequence: z.string().optional(),
-    usage: usageSchema,
-    timings: timingsSchema,
-    /** If the request asks for them. */
-    details: detailsSchema.optional(),
-  }),
+  doneEventSchema,
 ]);
 export type GenerationEvent = z.infer<typeof generationEventSchema>;

@@ -56,7 +56,7 @@ const MAX_REASON_LENGTH = 4096;
 
 const reason = z.string().transform((text) => text.slice(0, MAX_REASON_LENGTH));
 
-const reportedErrorSchema = z.object({
+export const reportedErrorSchema = z.object({
   code: errorCode,
   message: reason,
   param: z.string().optional(),

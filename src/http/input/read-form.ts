@@ -1,12 +1,11 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { AppContext } from "../app-env.ts";
 import { assertNotCompressed, mediaType } from "./content-type.ts";
+import { FORM_TYPE, formBoundary, notAForm } from "./form-type.ts";
 import { boundedBody } from "./read-json.ts";
 
-const FORM_TYPE = "multipart/form-data";
 /** Forms of the APIs here have a dozen fields; the parser takes five microseconds for each part, however small. */
 const MOST_PARTS = 64;
-const BOUNDARY = /;\s*boundary=(?:"([^"]+)"|([^\s;]+))/i;
 
 /**
  * Reads the body of a request as a form with files, within the limits of other bodies.
@@ -16,8 +15,7 @@ export async function readForm(context: AppContext): Promise<FormData> {
   const { headers } = context.req.raw;
   assertNotCompressed(headers);
   const type = headers.get("content-type") ?? "";
-  const [, quoted, plain] = BOUNDARY.exec(type) ?? [];
-  const boundary = quoted ?? plain;
+  const boundary = formBoundary(headers);
   if (mediaType(headers) !== FORM_TYPE || boundary === undefined) {
     throw new ServiceError("unsupported_media_type", `The body must be a form of the type ${FORM_TYPE}.`);
   }
@@ -39,8 +37,4 @@ async function copies(pieces: AsyncIterable<Uint8Array>): Promise<Uint8Array<Arr
   const all: Uint8Array<ArrayBuffer>[] = [];
   for await (const piece of pieces) all.push(Uint8Array.from(piece));
   return all;
-}
-
-function notAForm(what: string, cause?: unknown): ServiceError {
-  return new ServiceError("invalid_parameter", `The body ${what}.`, { cause });
 }

@@ -5,7 +5,6 @@ import { ServiceError } from "../../errors/service-error.ts";
 import { parseJsonBytes } from "../../json/parse-json.ts";
 import type { AppContext, AppEnv } from "../app-env.ts";
 import { assertJsonContentType, assertNotCompressed } from "./content-type.ts";
-import type { HeldBody } from "./held-bodies.ts";
 import { parseInput } from "./parse-input.ts";
 
 /** A client that keeps sending for longer may miss the error response. */
@@ -39,12 +38,31 @@ export async function boundedBody<Result>(
   // The parsed body is in memory until the request has ended.
   outgoing?.once("close", () => held.release());
   try {
-    return await read(boundedPieces(bodyOf(context), context.get("bodyLimit"), held));
-  } catch (error) {
-    if (outgoing?.shouldKeepAlive === false) await discardRest(context.env.incoming);
-    throw error;
+    const pieces = boundedPieces(bodyOf(context), context.get("bodyLimit"), (bytes) => held.add(bytes));
+    return await untilRefused(context, read(pieces));
   } finally {
     if (!outgoing || outgoing.closed) held.release();
+  }
+}
+
+/**
+ * The same for a body that is a file and goes to the disk, with a limit of its own.
+ * @throws ServiceError payload_too_large
+ */
+export async function fileBody<Result>(
+  context: AppContext,
+  limit: number,
+  read: (pieces: AsyncIterable<Uint8Array>) => Promise<Result>,
+): Promise<Result> {
+  return await untilRefused(context, read(boundedPieces(bodyOf(context), limit, () => undefined)));
+}
+
+async function untilRefused<Result>({ env }: AppContext, reading: Promise<Result>): Promise<Result> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (env?.outgoing?.shouldKeepAlive === false) await discardRest(env.incoming);
+    throw error;
   }
 }
 
@@ -73,13 +91,13 @@ export function bodyOf({ env, req }: AppContext): AsyncIterable<Uint8Array> | It
 async function* boundedPieces(
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   limit: number,
-  held: HeldBody,
+  onBytes: (bytes: number) => void,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let size = 0;
   for await (const piece of body) {
     size += piece.byteLength;
     if (size > limit) throw payloadTooLarge(limit);
-    held.add(piece.byteLength);
+    onBytes(piece.byteLength);
     yield piece;
   }
 }

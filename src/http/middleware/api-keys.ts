@@ -18,8 +18,11 @@ export function apiKeys(
 ): MiddlewareHandler<AppEnv> {
   const digests = keys.map(digest);
   return async (context, next) => {
-    const open = digests.length === 0 || context.env?.ipc === true || isKeyless(context.req.path);
-    if (!open && !presentedKeys(context).some((key) => isKnown(key, digests))) {
+    const batch = context.env?.batch;
+    const isOpen = digests.length === 0 || context.env?.ipc === true || isKeyless(context.req.path);
+    const key = isOpen ? undefined : presentedKeys(context).find((each) => isKnown(each, digests));
+    context.set("owner", batch ? batch.owner : key === undefined ? undefined : digest(key).toString("hex"));
+    if (!isOpen && !batch && key === undefined) {
       context.res.headers.set("www-authenticate", challenge(context));
       throw new ServiceError(
         "unauthorized",

@@ -50,12 +50,13 @@ class RateLimiter {
 
 /**
  * Answers 429 with Retry-After beyond the limit. Every request counts, and so does every WebSocket message, by the code that
- * receives it. /health and the IPC socket are not counted; 0 means no limit.
+ * receives it. /health, the IPC socket and lines of batches are not counted; 0 means no limit.
  */
 export function rateLimit(perMinute: number, now?: () => number): MiddlewareHandler<AppEnv> {
   const limiter = new RateLimiter(perMinute, now);
   return async (context, next) => {
-    const isCounted = perMinute > 0 && context.env?.ipc !== true && context.req.path !== "/health";
+    const isCounted =
+      perMinute > 0 && context.env?.ipc !== true && !context.env?.batch && context.req.path !== "/health";
     const client = clientOf(context.env?.incoming?.socket.remoteAddress);
     const count = (): void => {
       const waitSecs = isCounted ? limiter.take(client) : 0;

@@ -15,7 +15,7 @@ import {
 import { listCachedModels, listRepoCaches } from "./cache/list-cached-models.ts";
 import { isRepoName, RepoCache } from "./cache/repo-cache.ts";
 import { freeSpace, type FreeSpace, SnapshotPull, type PullTools } from "./download/snapshot-pull.ts";
-import { toHubError } from "./remote/hub-error.ts";
+import { HubNetworkFailure, isTransient, toHubError } from "./remote/hub-error.ts";
 import { HubFetch } from "./remote/hub-fetch.ts";
 import {
   type CachedModel,
@@ -23,8 +23,10 @@ import {
   type HubStore,
   isCommit,
   type RepoFile,
+  type RepoListing,
   requestKey,
 } from "./hub-store.ts";
+import type { HubPeers } from "./hub-peers.ts";
 import { http1Fetch } from "./remote/http1-fetch.ts";
 import { listRepo } from "./remote/list-repo.ts";
 import { PullMeter } from "./download/pull-meter.ts";
@@ -53,7 +55,7 @@ const MAIN = "main";
 /** The hub cache on this machine's disk, in the layout that the hub's own tools share. */
 export class DiskHubStore implements HubStore {
   readonly #cacheDir: string;
-  readonly #tools: PullTools;
+  #tools: PullTools;
   /** What pulls of this process that have not ended well were to bring, so that discarding it needs no hub. */
   readonly #unfinished = new Map<string, readonly RepoFile[]>();
 
@@ -66,8 +68,14 @@ export class DiskHubStore implements HubStore {
       measureSpace: options.freeSpace ?? freeSpace,
       stallTimeoutMs: options.stallTimeoutMs,
       downloads: new SharedDownloads(),
+      peers: undefined,
       lock: new FolderLock(options.cacheDir),
     };
+  }
+
+  /** Has files brought from other machines from now on, where they have them. */
+  usePeers(peers: HubPeers): void {
+    this.#tools = { ...this.#tools, peers };
   }
 
   async find(spec: HubSpec): Promise<CachedModel | undefined> {
@@ -143,9 +151,7 @@ export class DiskHubStore implements HubStore {
       new PullMeter(cached.sizeBytes, onProgress).update(cached.file, cached.sizeBytes);
       return cached;
     }
-    const { hub, sleep } = this.#tools;
-    const onRetry = (retry: HubRetry): void => onProgress({ status: "retrying", ...retry });
-    const listing = await listRepo({ hub, repo, revision, sleep, onRetry, signal });
+    const listing = await this.#listing(request, repo, revision, onProgress, signal);
     const { model, projector } = choosePullFiles(listing, request);
     const files = projector === undefined ? model : [...model, projector];
     this.#unfinished.set(requestKey(request), files);
@@ -166,6 +172,32 @@ export class DiskHubStore implements HubStore {
     if (entry === undefined)
       throw new ServiceError("model_file_not_found", `${repo} was removed while it was being pulled.`);
     return toCachedModel(repo, entry);
+  }
+
+  /** What the hub has, or where it cannot be asked, what another machine has that it has brought from there. */
+  async #listing(
+    request: HubPullRequest,
+    repo: string,
+    revision: string,
+    onProgress: (progress: PullProgress) => void,
+    signal: AbortSignal,
+  ): Promise<RepoListing> {
+    const { hub, sleep, peers } = this.#tools;
+    const onRetry = (retry: HubRetry): void => onProgress({ status: "retrying", ...retry });
+    try {
+      return await listRepo({ hub, repo, revision, sleep, onRetry, signal });
+    } catch (error) {
+      signal.throwIfAborted();
+      // An answer of the hub counts, also when it refuses.
+      const isUnanswered = error instanceof HubNetworkFailure || isTransient(error);
+      if (peers === undefined || !isUnanswered) throw error;
+      const offers = await peers.list(repo, revision, signal);
+      const offer = offers.find(({ listing }) => fits(listing, request));
+      if (offer === undefined) throw error;
+      const text = `The hub cannot be reached: ${repo} is what ${offer.machine}, a machine of the fleet, has brought from there`;
+      onProgress({ status: "noted", text });
+      return offer.listing;
+    }
   }
 
   /** The files that a request means, as the hub lists them. */
@@ -214,4 +246,15 @@ function chooseEntry(entries: readonly CacheEntry[], spec: HubSpec): CacheEntry 
   const paths = entries.flatMap((entry) => entry.files.map((file) => file.path));
   const first = chooseModelFiles(paths, spec)?.[0];
   return entries.find((entry) => entry.files[0]?.path === first);
+}
+
+/** Whether a listing has what a request means. */
+function fits(listing: RepoListing, request: HubPullRequest): boolean {
+  try {
+    choosePullFiles(listing, request);
+    return true;
+  } catch (error) {
+    if (error instanceof ServiceError) return false;
+    throw error;
+  }
 }

@@ -11,7 +11,7 @@ const MOST_BYTES = 1024 ** 3;
 const FREE_SHARE = 1 / 8;
 
 export interface PromptCacheQuestion {
-  readonly spec: Pick<EngineSpec, "purpose" | "contextSize" | "contextShift" | "cacheReuse" | "gpuLayers"> & {
+  readonly spec: Pick<EngineSpec, "purpose" | "contextSize" | "contextShift" | "cacheReuse"> & {
     readonly draft?: unknown;
   };
   readonly kvBytesPerToken: number;
@@ -24,7 +24,7 @@ export interface PromptCacheQuestion {
 
 /** Bytes that an engine gets for prompts that no slot holds any more; undefined: none. */
 export function choosePromptCache({
-  spec: { purpose, contextSize, contextShift, cacheReuse = 0, gpuLayers, draft },
+  spec: { purpose, contextSize, contextShift, cacheReuse = 0, draft },
   kvBytesPerToken,
   kernels,
   configured,
@@ -33,8 +33,7 @@ export function choosePromptCache({
   // What is left of a shifted context was computed from what has been dropped.
   const isShifted = contextShift || cacheReuse > 0;
   // A draft model would have read something else.
-  const isPlain = gpuLayers === 0 && draft === undefined;
-  if (purpose !== "generate" || kernels === "stock" || isShifted || !isPlain) return undefined;
+  if (purpose !== "generate" || kernels === "stock" || isShifted || draft !== undefined) return undefined;
   if (configured >= 0) return configured || undefined;
   const wished = Math.min(MOST_BYTES, CONTEXTS * contextSize * kvBytesPerToken);
   return Math.max(0, Math.floor(Math.min(wished, freeBytes * FREE_SHARE))) || undefined;

@@ -125,7 +125,7 @@ export class ModelQuantizer {
   }
 }
 
-/** The new model has the settings, adapters and projector of the one that was quantized. */
+/** The new model has the settings, adapters, projector and draft model of the one that was quantized. */
 function modelfileOf({ definition, record }: ModelDraft, file: string): string {
   return printModelfile({
     ...definition,
@@ -133,6 +133,7 @@ function modelfileOf({ definition, record }: ModelDraft, file: string): string {
     settings: record.settings,
     adapters: record.adapters.map((adapter) => ({ path: adapter.file.path, scale: adapter.scale })),
     projector: record.projector?.path,
+    draft: record.draft?.path,
     digest: undefined,
   });
 }

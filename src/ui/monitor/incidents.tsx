@@ -13,6 +13,8 @@ const WORDS: Readonly<Record<PastEvent["type"], string>> = {
   "model-failed": "failed",
   "model-deleted": "deleted",
   "model-created": "created",
+  "batch-created": "created",
+  "batch-ended": "ended",
   "engine-restarted": "started again after a crash",
   "gpu-lost": "lost the GPU",
   "gpu-abandoned": "runs on the CPU instead of the GPU",
@@ -37,7 +39,7 @@ const problems = computed(() =>
   events.value.filter(({ type, number }) => BAD.has(type) && number > seen.value).toReversed(),
 );
 
-/** Crashes and losses with their reason, and all that happened to models. */
+/** Crashes and losses with their reason, and all that happened to models and batches. */
 export function Incidents(): JSX.Element {
   const [shown, rest] = [problems.value.slice(0, SHOWN), problems.value.slice(SHOWN)];
   const [newest] = problems.value;
@@ -59,8 +61,8 @@ export function Incidents(): JSX.Element {
         </button>
       )}
       <details id="events">
-        <summary>All events of models ({events.value.length})</summary>
-        <div class="scrolling" tabIndex={0} role="region" aria-label="All events of models">
+        <summary>All events of models and batches ({events.value.length})</summary>
+        <div class="scrolling" tabIndex={0} role="region" aria-label="All events of models and batches">
           <List events={events.value.toReversed()} />
         </div>
       </details>
@@ -75,7 +77,7 @@ function List({ events: list }: { readonly events: readonly PastEvent[] }): JSX.
         <li key={event.number} class={BAD.has(event.type) ? "bad" : ""}>
           <time dateTime={event.time}>{moment(event.time)}</time>
           <span>
-            <strong>{event.model}</strong> {wordsOf(event)}
+            <strong>{event.model ?? event.batch}</strong> {wordsOf(event)}
           </span>
         </li>
       ))}
@@ -83,9 +85,12 @@ function List({ events: list }: { readonly events: readonly PastEvent[] }): JSX.
   );
 }
 
-function wordsOf({ type, reason, message, code }: PastEvent): string {
+function wordsOf({ type, reason, message, code, status }: PastEvent): string {
   const why =
-    message ?? (type === "model-unloaded" ? (UNLOAD_REASONS[reason ?? ""] ?? reason) : reason) ?? "";
+    message ??
+    status ??
+    (type === "model-unloaded" ? (UNLOAD_REASONS[reason ?? ""] ?? reason) : reason) ??
+    "";
   const what = type === "model-failed" && code === "engine_crashed" ? "crashed" : WORDS[type];
   return why === "" ? what : `${what}: ${why}`;
 }

@@ -37,7 +37,13 @@ export const SAMPLING_SAMPLES = {
 };
 
 /** The same of what else llama.cpp's server takes. */
-export const ENGINE_SAMPLES = { cache_prompt: false, lora: [{ id: 0, scale: 1 }], n_keep: 3, n_discard: 5 };
+export const ENGINE_SAMPLES = {
+  cache_prompt: false,
+  id_slot: 1,
+  lora: [{ id: 0, scale: 1 }],
+  n_keep: 3,
+  n_discard: 5,
+};
 
 /** The same of what a chat may take to think. */
 export const THINKING_SAMPLES = { thinking_budget_tokens: 4, thinking_token_budget: 5 };

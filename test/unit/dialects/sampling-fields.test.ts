@@ -73,7 +73,7 @@ describe("a field that would change the answer and cannot be kept", () => {
         min_tokens: 0,
         stop_token_ids: [],
         post_sampling_probs: false,
-        id_slot: 3,
+        id_slot: -1,
         n_keep: 5,
       };
       expect((await all.post(path, { ...base, ...nothing })).status).toBe(200);

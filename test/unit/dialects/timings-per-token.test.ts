@@ -67,6 +67,19 @@ describe("timings_per_token", () => {
   test.each([
     ["/v1/chat/completions", { messages }],
     ["/v1/completions", { prompt: "hi" }],
+  ])("gives a whole answer of %s its timings, unless it has several choices", async (path, body) => {
+    const app = testApp({ events: WITH_FIGURES });
+    const ask = async (more: object): Promise<unknown> =>
+      await (await app.post(path, { ...body, ...more })).json();
+    const timings = expect.objectContaining({ cache_n: 0, prompt_n: 5, predicted_n: 2, predicted_ms: 20 });
+    expect(await ask({ timings_per_token: true })).toMatchObject({ timings });
+    expect(await ask({ timings_per_token: true, n: 2 })).not.toHaveProperty("timings");
+    expect(await ask({})).not.toHaveProperty("timings");
+  });
+
+  test.each([
+    ["/v1/chat/completions", { messages }],
+    ["/v1/completions", { prompt: "hi" }],
   ])("is off by default on %s", async (path, body) => {
     expect(await timingsOf(path, { ...body, stream: true })).toEqual([]);
     const wrong = await testApp().post(path, { ...body, timings_per_token: "yes" });

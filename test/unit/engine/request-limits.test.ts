@@ -4,6 +4,7 @@ import type { ChatMessage } from "../../../src/engine/protocol/generation.ts";
 import { chatRequest, promptRequest } from "../../support/engine-fixture.ts";
 
 const CONTEXT = 4096;
+const LIMITS = { contextSize: CONTEXT, slots: 4 };
 
 function nested(depth: number): Record<string, unknown> {
   let schema: Record<string, unknown> = { type: "string" };
@@ -43,8 +44,9 @@ describe("a request that would block the engine is refused", () => {
       "a grammar of a megabyte",
       promptRequest("x", { format: { type: "grammar", grammar: "x".repeat(1 << 20) } }),
     ],
+    ["a slot that there is not", promptRequest("x", { slot: 4 })],
   ])("refuses %s", (_, request) => {
-    expect(() => checkRequestLimits(request, CONTEXT)).toThrow(
+    expect(() => checkRequestLimits(request, LIMITS)).toThrow(
       expect.objectContaining({ code: "invalid_parameter", param: expect.any(String) }),
     );
   });
@@ -53,7 +55,7 @@ describe("a request that would block the engine is refused", () => {
     ["a prompt", promptRequest("x".repeat(20_000_000))],
     ["a message", chatRequest("x".repeat(20_000_000))],
   ])("%s of 20 MB, with both numbers", (_, request) => {
-    expect(() => checkRequestLimits(request, CONTEXT)).toThrow(
+    expect(() => checkRequestLimits(request, LIMITS)).toThrow(
       expect.objectContaining({
         code: "context_length_exceeded",
         message: expect.stringMatching(/20000000 characters.* 4096 tokens/),
@@ -64,7 +66,9 @@ describe("a request that would block the engine is refused", () => {
 
 test("ordinary requests pass, also long ones for a small context, which the engine counts itself", () => {
   const format = { type: "json_schema", schema: nested(20) } as const;
-  expect(() => checkRequestLimits(chatRequest("x".repeat(50_000), { format }), 16)).not.toThrow();
+  expect(() =>
+    checkRequestLimits(chatRequest("x".repeat(50_000), { format }), { ...LIMITS, contextSize: 16 }),
+  ).not.toThrow();
   expect(() => checkTextLength(64 * CONTEXT, CONTEXT)).not.toThrow();
 });
 

@@ -234,3 +234,76 @@ describe("a shared context", () => {
     expect(shared.running).toBe(1);
   });
 });
+
+/** Holds a permit until it is asked to yield. */
+async function background(
+  queue: AdmissionQueue,
+  tokens = 0,
+): Promise<{ permit: Permit; asked: () => boolean }> {
+  let isAsked = false;
+  const permit = await queue.acquire(never, { tokens, onYield: () => (isAsked = true) });
+  return { permit, asked: () => isAsked };
+}
+
+describe("calls in the background", () => {
+  test("wait behind all others, and beyond the limit of the queue", async () => {
+    const queue = new AdmissionQueue({ slots: 1, maxWaiting: 1 });
+    const first = await queue.acquire(never);
+    const order: string[] = [];
+    const ask = async (name: string, onYield?: () => void): Promise<void> => {
+      const permit = await queue.acquire(never, { onYield });
+      order.push(name);
+      permit[Symbol.dispose]();
+    };
+    const done = [ask("behind", () => undefined), ask("behind too", () => undefined), ask("before")];
+    expect(queue.waiting).toBe(1);
+    first[Symbol.dispose]();
+    await Promise.all(done);
+    expect(order).toEqual(["before", "behind", "behind too"]);
+  });
+
+  test("are asked to end as others wait: the last to begin first, and no more than there are others", async () => {
+    const queue = new AdmissionQueue({ slots: 3, maxWaiting: 10 });
+    const held = [await background(queue), await background(queue), await background(queue)];
+    const asked = (): boolean[] => held.map((each) => each.asked());
+    const waiting = [queue.acquire(never)];
+    expect(asked()).toEqual([false, false, true]);
+    waiting.push(queue.acquire(never));
+    expect(asked()).toEqual([false, true, true]);
+    held[2]?.permit[Symbol.dispose]();
+    await waiting[0];
+    expect(asked()).toEqual([false, true, true]);
+    held[1]?.permit[Symbol.dispose]();
+    await Promise.all(waiting);
+    expect(asked()).toEqual([false, true, true]);
+  });
+
+  test("are asked until there is room for a long prompt", async () => {
+    const queue = new AdmissionQueue({ slots: 4, contextTokens: 100, maxWaiting: 10 });
+    const held = [await background(queue, 40), await background(queue, 40)];
+    const long = queue.acquire(never, { tokens: 90 });
+    expect(held.map((each) => each.asked())).toEqual([false, true]);
+    held[1]?.permit[Symbol.dispose]();
+    expect(held[0]?.asked()).toBe(true);
+    held[0]?.permit[Symbol.dispose]();
+    expect((await long).tokens).toBe(90);
+  });
+
+  test("make room for an answer that grows", async () => {
+    const queue = new AdmissionQueue({ slots: 4, contextTokens: 100, maxWaiting: 10 });
+    const answer = await queue.acquire(never, { tokens: 50 });
+    const { permit, asked } = await background(queue, 50);
+    expect(answer.grow(10)).toBe(false);
+    expect(asked()).toBe(true);
+    permit[Symbol.dispose]();
+    expect(answer.grow(10)).toBe(true);
+  });
+
+  test("ask nobody themselves", async () => {
+    const queue = new AdmissionQueue({ slots: 1, contextTokens: 10, maxWaiting: 10 });
+    const { asked, permit } = await background(queue, 10);
+    void queue.acquire(never, { onYield: () => undefined });
+    expect(permit.grow(5)).toBe(false);
+    expect(asked()).toBe(false);
+  });
+});

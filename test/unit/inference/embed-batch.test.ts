@@ -36,6 +36,24 @@ describe("a batch of texts", () => {
     expect(leftOver(all)).toEqual(NOTHING);
   });
 
+  test("in the background ends when a request needs its slots", async () => {
+    let isBackground = true;
+    const all = setup({ slots: 2, isBackground: () => isBackground });
+    const isRunning = Promise.withResolvers<void>();
+    all.engine.onText = async (_text, signal) => {
+      isRunning.resolve();
+      await aborted(signal);
+    };
+    const behind = all.inference.embed({ input: texts }, never);
+    await isRunning.promise;
+    isBackground = false;
+    all.engine.onText = async () => {};
+    const before = all.inference.embed({ input: texts }, never);
+    await expect(behind).rejects.toMatchObject({ code: "overloaded" });
+    expect((await before).vectors).toHaveLength(5);
+    expect(leftOver(all)).toEqual(NOTHING);
+  });
+
   test("shares the slots with generations", async () => {
     const all = setup({ slots: 1 });
     all.engine.script = endless;

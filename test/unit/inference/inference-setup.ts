@@ -27,13 +27,21 @@ export interface Setup {
 }
 
 export function setup(
-  options: { slots?: number; model?: Model; config?: ConfigInput; now?: () => number } = {},
+  options: {
+    slots?: number;
+    model?: Model;
+    config?: ConfigInput;
+    now?: () => number;
+    isBackground?: () => boolean;
+  } = {},
 ): Setup {
   const engine = new FakeEngine({ slots: options.slots ?? 2 });
   const models = new FakeModels([options.model ?? fakeModel()], engine);
   const metrics = new FakeMetrics();
   const config = configSchema.parse(options.config ?? {});
-  const inference = createInference({ models, metrics, config, ...(options.now && { now: options.now }) });
+  const { isBackground } = options;
+  const now = options.now && { now: options.now };
+  const inference = createInference({ models, metrics, config, isBackground, ...now });
   return { engine, models, metrics, inference };
 }
 

@@ -2,8 +2,9 @@ import { stat } from "node:fs/promises";
 import { ServiceError } from "../../../errors/service-error.ts";
 import type { Ownership } from "../../../files/folder-lock.ts";
 import { HubAnswerFailure, HubNetworkFailure, StaleRemoteFailure } from "../remote/hub-error.ts";
+import { BlobBody } from "./blob-body.ts";
 import { PartFile } from "./part-file.ts";
-import { RemoteBody, type RemoteFile } from "../remote/remote-body.ts";
+import type { RemoteFile } from "../remote/remote-body.ts";
 import { BackOff } from "../remote/retry.ts";
 import type { RepoCache } from "../cache/repo-cache.ts";
 import type { RepoFile } from "../hub-store.ts";
@@ -16,7 +17,7 @@ const LOOK_MS = 500;
 const STALL_TIMEOUT_MS = 60_000;
 const SLOWEST_BYTES_PER_SECOND = 1024;
 
-interface BlobDownload extends Pick<PullTools, "lock" | "sleep" | "stallTimeoutMs"> {
+interface BlobDownload extends Pick<PullTools, "lock" | "sleep" | "stallTimeoutMs" | "peers"> {
   readonly remote: RemoteFile;
   readonly cache: RepoCache;
   readonly report: DownloadListener;
@@ -31,9 +32,11 @@ export async function downloadBlob(download: BlobDownload, signal: AbortSignal):
   const { cache, remote } = download;
   await using ownership = await ownBlob(download, signal);
   if (ownership === undefined || (await hasBlob(cache, remote.file))) return;
-  // The part from an earlier run may be wrong, so retry once without it.
-  const { resumed, verified } = await fetchAndVerify(download, signal);
-  if (verified || (resumed && (await fetchAndVerify(download, signal)).verified)) return;
+  const first = await fetchAndVerify(download, signal);
+  if (first.verified) return;
+  // The part from an earlier run may be wrong, and so may what other machines sent, so retry once without them.
+  const mayDiffer = first.resumed || first.usedPeers;
+  if (mayDiffer && (await fetchAndVerify({ ...download, peers: undefined }, signal)).verified) return;
   throw mismatch(remote);
 }
 
@@ -66,27 +69,32 @@ async function ownBlob(
 async function fetchAndVerify(
   download: BlobDownload,
   signal: AbortSignal,
-): Promise<{ resumed: boolean; verified: boolean }> {
-  const { cache, remote, report } = download;
+): Promise<{ resumed: boolean; usedPeers: boolean; verified: boolean }> {
+  const { cache, remote, report, peers } = download;
   const { hex } = remote.file.digest;
   const part = await PartFile.open(cache.part(hex), remote.file, report.onBytes, signal);
   const resumed = part.received > 0;
+  const body = new BlobBody(remote, peers, report.onMachine);
   let settled = false;
   try {
-    await fill(part, download, signal);
+    await fill(part, body, download, signal);
     const verified = await part.matches();
     settled = true;
     await (verified ? part.moveTo(cache.blob(hex)) : part.discard());
-    return { resumed, verified };
+    return { resumed, usedPeers: body.usedPeers, verified };
   } finally {
     if (!settled) await part[Symbol.asyncDispose]();
   }
 }
 
 /** Fetches until every byte is there; each attempt resumes where the last one ended. */
-async function fill(part: PartFile, download: BlobDownload, signal: AbortSignal): Promise<void> {
-  const { remote, sleep, report } = download;
-  const body = new RemoteBody(remote);
+async function fill(
+  part: PartFile,
+  body: BlobBody,
+  download: BlobDownload,
+  signal: AbortSignal,
+): Promise<void> {
+  const { sleep, report } = download;
   const backOff = new BackOff({ sleep, onRetry: report.onRetry });
   let furthest = part.received;
   while (!part.complete) {
@@ -107,7 +115,7 @@ async function fill(part: PartFile, download: BlobDownload, signal: AbortSignal)
 
 async function readRest(
   part: PartFile,
-  body: RemoteBody,
+  body: BlobBody,
   { remote, report, stallTimeoutMs = STALL_TIMEOUT_MS }: BlobDownload,
   signal: AbortSignal,
 ): Promise<void> {

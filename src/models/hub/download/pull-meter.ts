@@ -34,6 +34,11 @@ export class PullMeter {
     this.#report({ status: "retrying", ...retry });
   }
 
+  /** Reports what people may want to know. */
+  note(text: string): void {
+    this.#report({ status: "noted", text });
+  }
+
   #show(): void {
     let sum = 0;
     for (const bytes of this.#bytes.values()) sum += bytes;

@@ -6,6 +6,8 @@ export interface DownloadListener {
   /** Bytes on disk by now. */
   readonly onBytes: (bytes: number) => void;
   readonly onRetry: (retry: HubRetry) => void;
+  /** Another machine, of this name, sends it. */
+  readonly onMachine: (name: string) => void;
 }
 
 type Download = (report: DownloadListener, signal: AbortSignal) => Promise<void>;
@@ -27,7 +29,7 @@ export class SharedDownloads {
   async run(
     key: string,
     download: Download,
-    { onBytes, onRetry }: DownloadListener,
+    { onBytes, onRetry, onMachine }: DownloadListener,
     signal: AbortSignal,
   ): Promise<void> {
     signal.throwIfAborted();
@@ -40,7 +42,7 @@ export class SharedDownloads {
     }
     running ??= this.#start(key, download);
     // Wrapped, so that the same listener may join twice.
-    const listener: DownloadListener = { onBytes, onRetry };
+    const listener: DownloadListener = { onBytes, onRetry, onMachine };
     running.listeners.add(listener);
     try {
       onBytes(running.bytes);
@@ -61,6 +63,9 @@ export class SharedDownloads {
       },
       onRetry(retry) {
         for (const listener of listeners) listener.onRetry(retry);
+      },
+      onMachine(name) {
+        for (const listener of listeners) listener.onMachine(name);
       },
     };
     const task = new SharedTask(async (signal) => {

@@ -8,6 +8,7 @@ import type { RepoCache } from "../cache/repo-cache.ts";
 import { downloadBlob, hasBlob, partSize } from "./download-blob.ts";
 import type { HubFetch } from "../remote/hub-fetch.ts";
 import { placeInSnapshot } from "../cache/place-in-snapshot.ts";
+import type { HubPeers } from "../hub-peers.ts";
 import type { PullMeter } from "./pull-meter.ts";
 import type { RepoFile, RepoListing } from "../hub-store.ts";
 import type { Sleep } from "../remote/retry.ts";
@@ -23,6 +24,8 @@ export interface PullTools {
   readonly measureSpace: FreeSpace;
   readonly stallTimeoutMs: number | undefined;
   readonly downloads: SharedDownloads;
+  /** Other machines that may have files; undefined: there are none. */
+  readonly peers: HubPeers | undefined;
   /** Lock on the cache folder, held while blobs become used or unused. */
   readonly lock: FolderLock;
 }
@@ -91,6 +94,7 @@ export class SnapshotPull {
       {
         onBytes: (bytes) => meter.update(file.path, bytes),
         onRetry: (retry) => meter.retry(retry),
+        onMachine: (name) => meter.note(`${file.path} comes from ${name}, a machine of the fleet`),
       },
       signal,
     );

@@ -98,3 +98,55 @@ describe("stop", () => {
     expect(stderr).toContain("only be stopped through its socket");
   });
 });
+
+describe("fleet", () => {
+  const machine = {
+    id: "a",
+    name: "desk",
+    self: true,
+    state: "ready",
+    version: "1.2.3",
+    engine: "0123456789abcdef",
+    processor: { name: "a processor", system: "linux x64", usable: 4, cores: 2 },
+    gpus: [],
+    memory: { total_bytes: 16e9, models_bytes: 12e9, used_bytes: 1e9 },
+    running: 1,
+    waiting: 0,
+    models: [{ alias: "tiny", loaded: false, size_bytes: 1e6, files: "f", settings: "s" }],
+  };
+  const attic = {
+    ...machine,
+    name: "attic\u001b[2J",
+    self: false,
+    models: [
+      {
+        ...machine.models[0],
+        loaded: true,
+        slots: 4,
+        running: 1,
+        context_size: 512,
+        decode_tokens_per_second: 20.25,
+      },
+    ],
+  };
+
+  it("lists the machines and their models, which cannot steer the terminal", async () => {
+    const fleet = { joined: true, connected: true, name: "desk", machines: [machine, attic] };
+    await using daemon = await startFakeDaemon({ "GET /api/fleet": fleet });
+    const { stdout } = await runCli(["fleet", "--url", daemon.url]);
+    expect(stdout).toMatch(
+      /^desk \(this\) +ready +1\.2\.3 +01234567 +4 × a processor +- +1\.0 GB of 12\.0 GB +1 +0$/m,
+    );
+    expect(stdout).toMatch(/^attic\S* +tiny +1\.0 MB +512 tokens +1 of 4 +20\.3$/m);
+    expect(stdout).toMatch(/^desk +tiny +1\.0 MB +- +- +-$/m);
+    expect(stdout).not.toContain("\u001b");
+  });
+
+  it("says how to join one", async () => {
+    const alone = { joined: false, connected: false, name: "", machines: [] };
+    await using daemon = await startFakeDaemon({ "GET /api/fleet": alone });
+    const { stdout, stderr } = await runCli(["fleet", "--url", daemon.url]);
+    expect(stdout).toBe("");
+    expect(stderr).toContain("--fleet-nats");
+  });
+});

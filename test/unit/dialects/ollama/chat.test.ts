@@ -55,6 +55,7 @@ describe("a whole answer", () => {
       total_duration: expect.any(Number),
       load_duration: expect.any(Number),
       prompt_eval_count: 24,
+      prompt_eval_cached_count: 8,
       prompt_eval_duration: 100_000_000,
       eval_count: 31,
       eval_duration: 310_000_000,

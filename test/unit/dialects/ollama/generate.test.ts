@@ -21,6 +21,7 @@ describe("an answer", () => {
       total_duration: expect.any(Number),
       load_duration: expect.any(Number),
       prompt_eval_count: 5,
+      prompt_eval_cached_count: 0,
       prompt_eval_duration: 10_000_000,
       eval_count: 2,
       eval_duration: 20_000_000,

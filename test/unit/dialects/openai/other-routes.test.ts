@@ -253,4 +253,14 @@ describe("models", () => {
     expect(await client.models.retrieve("fake")).toEqual(data[0]);
     await expect(client.models.retrieve("no/such:model")).rejects.toThrow(NotFoundError);
   });
+
+  test("are listed once more for each adapter, by the name that chooses it", async () => {
+    const adapters = [{ path: "/a.gguf", scale: 1, name: "poet" }];
+    const all = testApp({ model: fakeModel({ adapters }) });
+    const client = clientOf(all);
+    const { data } = await client.models.list();
+    expect(data).toMatchObject([{ id: "fake" }, { id: "fake:poet", parent: "fake" }]);
+    expect(data[0]).not.toHaveProperty("parent");
+    expect(await client.models.retrieve("fake:poet")).toEqual(data[1]);
+  });
 });

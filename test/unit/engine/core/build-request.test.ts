@@ -23,6 +23,11 @@ function guessesOf(guessTokens: number, sampling: GenerationRequest["sampling"] 
 }
 
 describe("a request to llama.cpp's server", () => {
+  test("tells our kernels the slot, above the tokens to guess", () => {
+    const request = promptRequest("x", { slot: 2, sampling: { guessTokens: 5 } });
+    expect(bodyOf(request)).toMatchObject({ sse_ping_interval: 3 * 65_536 + 5 });
+  });
+
   test("names every sampling setting in the server's words, and none that is absent", () => {
     const sampling = {
       temperature: 0.5,

@@ -11,7 +11,6 @@ const SPEC = {
   purpose: "generate",
   contextSize: 4096,
   contextShift: false,
-  gpuLayers: 0,
 } as const;
 const QUESTION: PromptCacheQuestion = {
   spec: SPEC,
@@ -32,7 +31,6 @@ test.each([
   ["nothing for a model that does not generate", { spec: { ...SPEC, purpose: "embed" } }, undefined],
   ["nothing for a context that shifts", { spec: { ...SPEC, contextShift: true } }, undefined],
   ["nothing where parts of prompts are moved", { spec: { ...SPEC, cacheReuse: 64 } }, undefined],
-  ["nothing with layers on a GPU", { spec: { ...SPEC, gpuLayers: 3 } }, undefined],
   ["nothing with a draft model", { spec: { ...SPEC, draft: {} } }, undefined],
 ] as const)("prompts get %s", (_, change, bytes) => {
   expect(choosePromptCache({ ...QUESTION, ...change })).toBe(bytes);

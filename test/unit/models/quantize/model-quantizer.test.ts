@@ -65,6 +65,15 @@ describe("quantizing a model", () => {
     expect(fixture.events.at(-1)).toEqual({ type: "model-created", model: "small" });
   });
 
+  test("keeps the draft model", async () => {
+    const fixture = await startModels({ quantizeTensors: zeros });
+    const { models, userFile } = fixture;
+    const draft = userFile("draft.gguf", tinyLlama());
+    await models.create("big", `FROM ${userFile("a.gguf", tinyLlama())}\nDRAFT ${draft}`, {});
+    const { model } = await quantize(fixture, { modelfile: "FROM big" });
+    expect(model.draft).toBe(draft);
+  });
+
   test("says of a model that is not there that it cannot be quantized, not that another is created from it", async () => {
     const fixture = await startModels({ quantizeTensors: zeros });
     await expect(quantize(fixture, { modelfile: "FROM nope" })).rejects.toMatchObject({

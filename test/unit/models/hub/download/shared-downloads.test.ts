@@ -3,7 +3,7 @@ import { SharedDownloads } from "../../../../../src/models/hub/download/shared-d
 import { failureOf } from "../hub-test.ts";
 
 const never = new AbortController().signal;
-const ignore = { onBytes: (): void => {}, onRetry: (): void => {} };
+const ignore = { onBytes: (): void => {}, onRetry: (): void => {}, onMachine: (): void => {} };
 
 describe("tasks that are shared", () => {
   it("tell a late joiner how far they are", async () => {

@@ -1,0 +1,87 @@
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { setEnvironmentData } from "node:worker_threads";
+import { generated } from "../../../test/support/generated.ts";
+import { EngineCore } from "../../../src/engine/core/engine-core.ts";
+import { findDawn } from "../../../src/engine/gpu/find-dawn.ts";
+import { openEngineFiles } from "../../../src/engine/host/engine-files.ts";
+import { createNodePlatform } from "../../../src/engine/host/node-platform.ts";
+import { greedyRequest } from "./greedy-request.ts";
+import { type HostCost, type HostCostTask, type StepCost, COUNTS } from "./host-cost.ts";
+
+// Loads a model onto Dawn's null backend, generates, and prints a HostCost as JSON. A separate process, because Dawn's
+// classes are patched once. Argument: a HostCostTask as JSON.
+
+const MAX_WAIT_MS = 600_000;
+/** In front of the times of reads, which null-dawn.mjs writes down: how many there were, and the counts. */
+const FIRST_TIME = 1 + COUNTS.length;
+const MOST_READS = 65_536;
+
+const task: HostCostTask = JSON.parse(process.argv[2] ?? "");
+const { spec, tokens, promptTokens, repeats } = task;
+if (!spec.gpu) throw new Error("the specification names no GPU");
+
+const memory = new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT * (FIRST_TIME + MOST_READS));
+const figures = new Float64Array(memory);
+setEnvironmentData("daybreak-host-cost", { realDawn: findDawn(), memory, counts: task.counts });
+const platform = createNodePlatform(pathToFileURL(task.engine.wasmPath).href, () => {}, {
+  gpu: {
+    dawnPath: path.join(import.meta.dirname, "null-dawn.mjs"),
+    flags: ["backend=null", `adapter=${spec.gpu.name}`],
+    maxWaitMs: MAX_WAIT_MS,
+    replays: spec.gpu.replay,
+  },
+  heapLimitBytes: task.engine.heapLimitBytes,
+});
+const engine = await EngineCore.load(
+  platform,
+  spec,
+  openEngineFiles(spec, () => {}),
+);
+// llama.cpp goes to the CPU in silence where it finds no adapter that it can use.
+if (engine.info.gpuLayers === 0) throw new Error("no layer is on the GPU, so there is nothing to measure");
+
+// Measured after V8 has compiled what it will.
+await decode();
+await prefill();
+const cost: HostCost = { decode: await decode(), prefill: await prefill() };
+console.log(JSON.stringify(cost));
+process.exit();
+
+async function generate(words: number, length: number): Promise<void> {
+  const request = greedyRequest(" a".repeat(words), length);
+  for await (const event of generated(engine, request, new AbortController().signal)) void event;
+}
+
+/** Of one generated token. */
+async function decode(): Promise<StepCost> {
+  const before = Float64Array.from(figures.subarray(0, FIRST_TIME));
+  await generate(2, tokens);
+  return costSince(before, 1);
+}
+
+/** Of one step of a prompt; the token that comes with the last one is included. */
+async function prefill(): Promise<StepCost> {
+  const before = Float64Array.from(figures.subarray(0, FIRST_TIME));
+  for (let repeat = 0; repeat <= repeats; repeat++) await generate(promptTokens - 1, 1);
+  return costSince(before, Math.ceil(promptTokens / spec.batchSize));
+}
+
+/** @param steps between two reads */
+function costSince(before: Float64Array, steps: number): StepCost {
+  const first = before[0] ?? 0;
+  const reads = (figures[0] ?? 0) - first;
+  const times = Array.from(
+    { length: reads },
+    (_, at) => figures[FIRST_TIME + ((first + at) % MOST_READS)] ?? 0,
+  );
+  const each = times
+    .slice(1)
+    .map((time, at) => (time - (times[at] ?? 0)) / steps)
+    .toSorted((a, b) => a - b);
+  const counts = COUNTS.map((name, at) => [
+    name,
+    ((figures[1 + at] ?? 0) - (before[1 + at] ?? 0)) / (reads * steps),
+  ]);
+  return { ms: each[each.length >> 1] ?? NaN, ...Object.fromEntries(counts) };
+}

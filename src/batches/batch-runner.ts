@@ -1,0 +1,193 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "pino";
+import { ServiceError } from "../errors/service-error.ts";
+import type { BatchFormat, RunLine } from "./batch-format.ts";
+import type { BatchStore } from "./batch-store.ts";
+import type { Batch, FinalStatus, RunOutcome } from "./batch.ts";
+import type { FileFolder } from "./file-folder.ts";
+import { LinePool } from "./line-pool.ts";
+import { LineQueue } from "./line-queue.ts";
+import { readInput } from "./read-input.ts";
+import { LineRunner } from "./run-line.ts";
+import { DamagedDatabase } from "./sqlite/database.ts";
+import { writeOutput } from "./write-output.ts";
+
+/** Before a batch goes on whose store or disk has failed. */
+const RETRY_MS = 10_000;
+/** Longest delay of a timer. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+export interface RunnerOptions {
+  readonly store: BatchStore;
+  readonly folder: FileFolder;
+  readonly formats: Readonly<Record<string, BatchFormat>>;
+  readonly runLine: RunLine;
+  /** Lines at once. */
+  readonly capacity: number;
+  readonly limits: { readonly maxLines: number; readonly maxLineBytes: number };
+  readonly logger: Pick<Logger, "info" | "warn" | "error">;
+  /** Told when a line is done. */
+  readonly onLine: (outcome: RunOutcome) => void;
+  /** Told when a batch is over. */
+  readonly onEnd: (batch: Batch) => void;
+  /** Told when the store turns out to be damaged; nothing more is done then. */
+  readonly onDamage: (error: DamagedDatabase) => void;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+}
+
+interface Job {
+  /** Aborts when its lines are not to be run any longer: it is cancelled, has expired, or the runner stops. */
+  readonly stop: AbortController;
+  readonly over: Promise<void>;
+}
+
+/** Leads batches through their lives. Whatever state the store has one in, it goes on from there. */
+export class BatchRunner {
+  readonly #options: RunnerOptions;
+  readonly #pool: LinePool;
+  readonly #jobs = new Map<string, Job>();
+  readonly #stopping = new AbortController();
+
+  constructor(options: RunnerOptions) {
+    this.#options = options;
+    this.#pool = new LinePool(options.capacity, options.now);
+  }
+
+  /** Batches that are not over. */
+  get running(): number {
+    return this.#jobs.size;
+  }
+
+  /** Goes on with all that are not over. */
+  async resume(): Promise<void> {
+    for (const batch of await this.#options.store.unfinished()) this.take(batch);
+  }
+
+  /** Leads a batch to its end. */
+  take({ id, expiresAt }: Batch): void {
+    if (this.#jobs.has(id) || this.#stopping.signal.aborted) return;
+    const stop = new AbortController();
+    const left = Math.min(Math.max(0, expiresAt - this.#options.now()), MAX_TIMER_MS);
+    const timer = setTimeout(() => stop.abort(), left).unref();
+    const over = this.#lead(id, stop.signal).finally(() => {
+      clearTimeout(timer);
+      this.#jobs.delete(id);
+    });
+    this.#jobs.set(id, { stop, over });
+  }
+
+  /**
+   * Cancels a batch; what is done of it will be in its output.
+   * @throws ServiceError batch_conflict for one that is over, or about to be
+   */
+  async cancel(id: string): Promise<Batch> {
+    const { store } = this.#options;
+    const change = { status: "cancelling", endsAs: "cancelled" } as const;
+    const cancelled = await store.change(id, ["validating", "in_progress"], change);
+    if (cancelled) {
+      this.#jobs.get(id)?.stop.abort();
+      return cancelled;
+    }
+    const batch = await store.batch(id, undefined);
+    if (batch?.status === "cancelling") return batch;
+    throw new ServiceError(
+      "batch_conflict",
+      `The batch is ${batch?.status ?? "gone"}; it cannot be cancelled now.`,
+    );
+  }
+
+  /** Stops running lines, which go on when a runner is started again. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    const jobs = [...this.#jobs.values()];
+    for (const { stop } of jobs) stop.abort();
+    await Promise.all(jobs.map(({ over }) => over));
+  }
+
+  /** Never rejects. */
+  async #lead(id: string, stop: AbortSignal): Promise<void> {
+    const { store, logger } = this.#options;
+    while (!this.#stopping.signal.aborted) {
+      try {
+        const batch = await store.batch(id, undefined);
+        if (!batch || (await this.#step(batch, stop))) return;
+      } catch (error) {
+        if (error instanceof DamagedDatabase) return this.#options.onDamage(error);
+        const { code, message } = ServiceError.from(error);
+        if (code === "batch_store_unavailable") return;
+        logger.warn({ batch: id, err: error }, `A batch waits for ${RETRY_MS / 1000} s: ${message}`);
+        await sleep(RETRY_MS, undefined, { signal: this.#stopping.signal, ref: false }).catch(
+          () => undefined,
+        );
+      }
+    }
+  }
+
+  /** Takes a batch to its next status; true when that is its last. */
+  async #step(batch: Batch, stop: AbortSignal): Promise<boolean> {
+    switch (batch.status) {
+      case "validating":
+        return await this.#validate(batch);
+      case "in_progress":
+        await this.#run(batch, stop);
+        return false;
+      case "finalizing":
+      case "cancelling":
+        await this.#finish(batch, batch.endsAs ?? "completed");
+        return true;
+      default:
+        return true;
+    }
+  }
+
+  async #validate(batch: Batch): Promise<boolean> {
+    const { store, folder, formats, limits } = this.#options;
+    const pieces = folder.read(batch.inputFile);
+    const { total, problems } = await readInput(batch, pieces, {
+      store,
+      ...limits,
+      format: formatOf(formats, batch),
+    });
+    if (problems.length === 0) {
+      await store.change(batch.id, ["validating"], { status: "in_progress", total });
+      return false;
+    }
+    const failed = await store.finish(batch.id, { status: "failed", problems }, []);
+    this.#options.onEnd(failed);
+    return true;
+  }
+
+  async #run(batch: Batch, stop: AbortSignal): Promise<void> {
+    const { store, now } = this.#options;
+    const queue = new LineQueue(store, batch.id);
+    const runner = new LineRunner(batch, formatOf(this.#options.formats, batch), this.#options, stop);
+    await this.#pool.run({ queue, signal: stop, run: async (attempt) => await runner.run(attempt) });
+    if (this.#stopping.signal.aborted) return;
+    const hasExpired = stop.aborted && now() >= batch.expiresAt;
+    if (stop.aborted && !hasExpired) return;
+    const endsAs = hasExpired ? "expired" : "completed";
+    await store.change(batch.id, ["in_progress"], { status: "finalizing", endsAs });
+  }
+
+  async #finish({ id }: Batch, endsAs: FinalStatus): Promise<void> {
+    const { store, folder, formats, now } = this.#options;
+    if (endsAs === "cancelled" || endsAs === "expired") await store.answerRest(id, endsAs);
+    const batch = await store.batch(id, undefined);
+    if (!batch) return;
+    const format = formatOf(formats, batch);
+    const { output, errors } = await writeOutput(batch, { store, folder, format, now });
+    const files = [output, errors].filter((file) => file !== undefined);
+    const { succeeded, errored, cancelled, expired } = batch.counts;
+    // A batch that was cancelled while it was read has never been counted.
+    const total = succeeded + errored + cancelled + expired;
+    const change = { status: endsAs, total, outputFile: output?.id, errorFile: errors?.id };
+    this.#options.onEnd(await store.finish(id, change, files));
+  }
+}
+
+function formatOf(formats: RunnerOptions["formats"], { api }: Batch): BatchFormat {
+  const format = formats[api];
+  if (format) return format;
+  throw new Error(`no format is named ${api}`);
+}

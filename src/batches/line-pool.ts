@@ -1,0 +1,178 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Attempt, LineQueue } from "./line-queue.ts";
+
+/** How long one model has its turn while others wait: loading one takes seconds. */
+const TURN_MS = 5 * 60_000;
+/** Lines of one batch before another one of the same model is served; lines in a row have common beginnings. */
+const LINES_IN_A_ROW = 32;
+/** How long the pool sleeps at most. */
+const MAX_SLEEP_MS = 60_000;
+
+/** A batch whose lines are run. */
+export interface LineSource {
+  readonly queue: LineQueue;
+  /** Aborts when no more of its lines are to be run. */
+  readonly signal: AbortSignal;
+  /** Runs a line; resolves with when to try it again, or undefined when it is done. */
+  run(attempt: Attempt): Promise<number | undefined>;
+}
+
+interface Member {
+  readonly source: LineSource;
+  readonly done: PromiseWithResolvers<void>;
+  running: number;
+}
+
+/**
+ * Runs the lines of all batches, so many at once, those of one model at a time: models take turns, so that they do not push
+ * each other out of memory with every line.
+ */
+export class LinePool {
+  readonly #capacity: number;
+  readonly #now: () => number;
+  readonly #members = new Set<Member>();
+  #inARow = 0;
+  #isAtWork = false;
+  #wakeUp = Promise.withResolvers<void>();
+
+  /** @param capacity lines at once */
+  constructor(capacity: number, now: () => number = Date.now) {
+    this.#capacity = capacity;
+    this.#now = now;
+  }
+
+  /** Runs all lines of a batch; resolves when all are done, or the signal has aborted and none is running. */
+  async run(source: LineSource): Promise<void> {
+    const member: Member = { source, done: Promise.withResolvers(), running: 0 };
+    const onAbort = (): void => this.#leave(member);
+    if (source.signal.aborted) return;
+    source.signal.addEventListener("abort", onAbort, { once: true });
+    this.#members.add(member);
+    this.#wake();
+    if (!this.#isAtWork) void this.#work();
+    try {
+      await member.done.promise;
+    } finally {
+      source.signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  async #work(): Promise<void> {
+    this.#isAtWork = true;
+    while (this.#members.size > 0) {
+      const model = await this.#nextModel();
+      if (model === undefined) continue;
+      await this.#turn(model);
+      await this.#moveBack(model);
+    }
+    this.#isAtWork = false;
+  }
+
+  /** Those that have had their turn wait behind the others. */
+  async #moveBack(model: string): Promise<void> {
+    const served: Member[] = [];
+    for (const member of this.#members) {
+      const next = await this.#guarded(member, async () => await member.source.queue.next(this.#now()));
+      if (next?.model === model) served.push(member);
+    }
+    for (const member of served) if (this.#members.delete(member)) this.#members.add(member);
+  }
+
+  /** The model whose turn it is, of the batch that has waited longest; undefined after a pause in which none could run. */
+  async #nextModel(): Promise<string | undefined> {
+    let soonest = this.#now() + MAX_SLEEP_MS;
+    for (const member of this.#members) {
+      const next = await this.#guarded(member, async () => await member.source.queue.next(this.#now()));
+      if (!next) {
+        this.#leave(member);
+        continue;
+      }
+      if (next.at <= this.#now()) return next.model;
+      soonest = Math.min(soonest, next.at);
+    }
+    if (this.#members.size > 0) await this.#pause(soonest - this.#now());
+    return undefined;
+  }
+
+  /** Runs lines of one model until there are none, or others have waited long enough. */
+  async #turn(model: string): Promise<void> {
+    const until = this.#now() + TURN_MS;
+    const running = new Set<Promise<void>>();
+    for (;;) {
+      const isOver = this.#now() >= until && (await this.#othersWait(model));
+      const most = isOver ? 0 : this.#capacity;
+      while (running.size < most) {
+        const taken = await this.#take(model);
+        if (!taken) break;
+        const line = this.#runLine(taken).finally(() => running.delete(line));
+        running.add(line);
+      }
+      if (running.size === 0) return;
+      await Promise.race([...running, this.#wakeUp.promise]);
+    }
+  }
+
+  async #take(model: string): Promise<{ member: Member; attempt: Attempt } | undefined> {
+    for (const member of this.#members) {
+      const { queue } = member.source;
+      const attempt = await this.#guarded(member, async () => await queue.take(model, this.#now()));
+      if (!attempt) continue;
+      this.#inARow += 1;
+      if (this.#inARow >= LINES_IN_A_ROW && this.#members.delete(member)) {
+        this.#members.add(member);
+        this.#inARow = 0;
+      }
+      member.running += 1;
+      return { member, attempt };
+    }
+    return undefined;
+  }
+
+  async #runLine({ member, attempt }: { member: Member; attempt: Attempt }): Promise<void> {
+    const { source } = member;
+    const again = await this.#guarded(member, async () => await source.run(attempt));
+    member.running -= 1;
+    if (again !== undefined) source.queue.giveBack(attempt, again);
+    if (!this.#members.has(member) && member.running === 0) member.done.resolve();
+  }
+
+  async #othersWait(model: string): Promise<boolean> {
+    for (const { source } of this.#members) {
+      const next = await source.queue.next(this.#now()).catch(() => undefined);
+      if (next && next.model !== model && next.at <= this.#now()) return true;
+    }
+    return false;
+  }
+
+  /** A batch whose store fails is out; its owner hears of it. */
+  async #guarded<Result>(member: Member, action: () => Promise<Result>): Promise<Result | undefined> {
+    try {
+      return await action();
+    } catch (error) {
+      member.done.reject(error);
+      this.#leave(member);
+      return undefined;
+    }
+  }
+
+  #leave(member: Member): void {
+    this.#members.delete(member);
+    if (member.running === 0) member.done.resolve();
+    this.#wake();
+  }
+
+  #wake(): void {
+    this.#wakeUp.resolve();
+    this.#wakeUp = Promise.withResolvers();
+  }
+
+  async #pause(millis: number): Promise<void> {
+    const timer = new AbortController();
+    const woken = this.#wakeUp.promise.then(() => timer.abort());
+    await Promise.race([
+      sleep(Math.max(1, millis), undefined, { signal: timer.signal, ref: false }),
+      woken,
+    ]).catch(() => undefined);
+    timer.abort();
+  }
+}

@@ -1,0 +1,62 @@
+import { ServiceError } from "../errors/service-error.ts";
+import type { Config } from "../config/schema.ts";
+import type { ReceivedFile } from "./batches.ts";
+import type { BatchStore } from "./batch-store.ts";
+import type { FileFolder } from "./file-folder.ts";
+import { newId } from "./new-id.ts";
+
+interface ReceiveOptions {
+  readonly store: Pick<BatchStore, "storedBytes" | "addFile">;
+  readonly folder: Pick<FileFolder, "write" | "remove">;
+  readonly limits: Pick<Config["batches"], "max_file_size" | "max_total_size" | "retention">;
+  readonly now: () => number;
+}
+
+/** Writes a file that arrives to the disk, piece by piece. Until it is kept, nothing knows of it. */
+export async function receiveFile(
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  { store, folder, limits, now }: ReceiveOptions,
+): Promise<ReceivedFile> {
+  const room = limits.max_total_size - (await store.storedBytes());
+  const id = newId("file");
+  const bytes = await folder.write(id, bounded(pieces, room, limits));
+  let isKept = false;
+  return {
+    bytes,
+    async keep({ viewer, purpose, name, lifeMs = limits.retention }) {
+      const createdAt = now();
+      const expiresAt = createdAt + Math.min(lifeMs, limits.retention);
+      const file = { id, owner: viewer ?? "", purpose, name, bytes, createdAt, expiresAt };
+      await store.addFile(file);
+      isKept = true;
+      return file;
+    },
+    async [Symbol.asyncDispose]() {
+      if (!isKept) await folder.remove(id);
+    },
+  };
+}
+
+async function* bounded(
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  room: number,
+  { max_file_size: maxBytes, max_total_size: total }: ReceiveOptions["limits"],
+): AsyncGenerator<Uint8Array, void, undefined> {
+  let bytes = 0;
+  for await (const piece of pieces) {
+    bytes += piece.byteLength;
+    if (bytes > maxBytes) {
+      throw new ServiceError(
+        "payload_too_large",
+        `The file is larger than the limit of ${maxBytes} bytes (batches.max_file_size).`,
+      );
+    }
+    if (bytes > room) {
+      throw new ServiceError(
+        "insufficient_disk",
+        `The files of all batches together may take ${total} bytes (batches.max_total_size), which this one would exceed; delete some first.`,
+      );
+    }
+    yield piece;
+  }
+}

@@ -1,0 +1,81 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "pino";
+import { ServiceError } from "../errors/service-error.ts";
+import type { BatchFormat, LineResponse, RunLine } from "./batch-format.ts";
+import type { BatchStore } from "./batch-store.ts";
+import type { Batch, BatchUsage, RunOutcome, WaitingLine } from "./batch.ts";
+import type { FileFolder } from "./file-folder.ts";
+import type { Attempt } from "./line-queue.ts";
+import { newId } from "./new-id.ts";
+import { retryWait } from "./retry-policy.ts";
+
+/** Before an answer is saved again that the disk had no room for. */
+const SAVE_AGAIN_MS = 5000;
+const FIRST_ERROR = 400;
+const NO_USAGE: BatchUsage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
+
+interface LineOptions {
+  readonly store: Pick<BatchStore, "answer">;
+  readonly folder: Pick<FileFolder, "text">;
+  readonly runLine: RunLine;
+  readonly logger: Pick<Logger, "warn">;
+  readonly onLine: (outcome: RunOutcome) => void;
+  readonly now: () => number;
+}
+
+/** Runs the lines of one batch. */
+export class LineRunner {
+  readonly #batch: Batch;
+  readonly #format: BatchFormat;
+  readonly #options: LineOptions;
+  readonly #signal: AbortSignal;
+
+  /** @param signal aborts when no answer is wanted any longer */
+  constructor(batch: Batch, format: BatchFormat, options: LineOptions, signal: AbortSignal) {
+    this.#batch = batch;
+    this.#format = format;
+    this.#options = options;
+    this.#signal = signal;
+  }
+
+  /** Runs a line and saves its answer; resolves with when to try it again, or undefined when that is not to be. */
+  async run(attempt: Attempt): Promise<number | undefined> {
+    const { runLine, now } = this.#options;
+    const { inputFile, endpoint, owner } = this.#batch;
+    const { number, start, length } = attempt.line;
+    const text = await this.#options.folder.text(inputFile, start, length);
+    const requestId = newId("batch_req");
+    if (this.#signal.aborted) return undefined;
+    const request = this.#format.request(JSON.parse(text), endpoint);
+    const response = await runLine({ ...request, requestId, owner }, this.#signal);
+    if (this.#signal.aborted) return undefined;
+    const wait = retryWait(response, attempt);
+    if (wait !== undefined) return now() + wait;
+    await this.#save({ number }, requestId, response);
+    return undefined;
+  }
+
+  /** What has been answered is not computed again because the disk is full for a while. */
+  async #save(
+    { number }: Pick<WaitingLine, "number">,
+    requestId: string,
+    response: LineResponse,
+  ): Promise<void> {
+    const { store, logger, onLine } = this.#options;
+    const { status, body } = response;
+    const outcome = status < FIRST_ERROR ? "succeeded" : "errored";
+    const usage = outcome === "succeeded" ? this.#format.usage(JSON.parse(body)) : NO_USAGE;
+    for (;;) {
+      try {
+        const isNew = await store.answer(this.#batch.id, number, outcome, { status, requestId, body }, usage);
+        if (isNew) onLine(outcome);
+        return;
+      } catch (error) {
+        const { code, message } = ServiceError.from(error);
+        if (code !== "insufficient_disk" || this.#signal.aborted) throw error;
+        logger.warn({ batch: this.#batch.id, line: number }, message);
+        await sleep(SAVE_AGAIN_MS, undefined, { signal: this.#signal, ref: false }).catch(() => undefined);
+      }
+    }
+  }
+}

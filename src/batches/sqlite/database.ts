@@ -1,0 +1,123 @@
+import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from "node:sqlite";
+import path from "node:path";
+import { ServiceError } from "../../errors/service-error.ts";
+import { SCHEMA, SCHEMA_VERSION } from "./schema.ts";
+
+/** Relevant result codes of SQLite (https://sqlite.org/rescode.html). */
+const SQLITE = { corrupt: 11, full: 13, notADatabase: 26 };
+
+export type Row = Readonly<Record<string, SQLOutputValue>>;
+
+/** The database is damaged; it must be put aside. */
+export class DamagedDatabase extends Error {
+  override readonly name = "DamagedDatabase";
+}
+
+/** An open database, with statements that are prepared once, and errors in the words of the service. */
+export class Database {
+  readonly #database: DatabaseSync;
+  readonly #statements = new Map<string, StatementSync>();
+
+  private constructor(database: DatabaseSync) {
+    this.#database = database;
+  }
+
+  /**
+   * Opens a database, or creates it.
+   * @throws DamagedDatabase, or ServiceError batch_store_unavailable or insufficient_disk
+   */
+  static async open(file: string): Promise<Database> {
+    const { DatabaseSync: Sqlite } = await import("node:sqlite");
+    return translated(() => {
+      // Unlike Node, SQLite does not write the name of a file so that Windows takes it also when it is long.
+      const database = new Sqlite(path.toNamespacedPath(file));
+      try {
+        prepare(database);
+      } catch (error) {
+        database.close();
+        throw error;
+      }
+      return new Database(database);
+    });
+  }
+
+  run(sql: string, ...values: SQLInputValue[]): number {
+    return translated(() => Number(this.#statement(sql).run(...values).changes));
+  }
+
+  get(sql: string, ...values: SQLInputValue[]): Row | undefined {
+    return translated(() => this.#statement(sql).get(...values));
+  }
+
+  all(sql: string, ...values: SQLInputValue[]): readonly Row[] {
+    return translated(() => this.#statement(sql).all(...values));
+  }
+
+  /** All changes of an action, or none. The action must not wait for anything. */
+  transaction<Result>(action: () => Result): Result {
+    return translated(() => {
+      this.#database.exec("BEGIN IMMEDIATE");
+      try {
+        const result = action();
+        this.#database.exec("COMMIT");
+        return result;
+      } catch (error) {
+        if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
+        throw error;
+      }
+    });
+  }
+
+  /** Safe to call twice. */
+  close(): void {
+    if (this.#database.isOpen) this.#database.close();
+  }
+
+  #statement(sql: string): StatementSync {
+    if (!this.#database.isOpen) throw unavailable("it is closed");
+    const known = this.#statements.get(sql);
+    if (known) return known;
+    const statement = this.#database.prepare(sql);
+    this.#statements.set(sql, statement);
+    return statement;
+  }
+}
+
+function prepare(database: DatabaseSync): void {
+  // Before the first table; freed pages are given back to the disk.
+  database.exec("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+  const version = Number(database.prepare("PRAGMA user_version").get()?.["user_version"]);
+  if (version === 0) database.exec(`BEGIN; ${SCHEMA} PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
+  else if (version !== SCHEMA_VERSION) throw unavailable("another version of Daybreak has made it");
+}
+
+function translated<Result>(action: () => Result): Result {
+  try {
+    return action();
+  } catch (error) {
+    const code = primaryCode(error);
+    if (code === SQLITE.corrupt || code === SQLITE.notADatabase)
+      throw new DamagedDatabase("the database is damaged", { cause: error });
+    if (code === SQLITE.full) {
+      throw new ServiceError(
+        "insufficient_disk",
+        "The disk is full, so the batch cannot be saved. Delete what is not needed; what has been answered is kept.",
+        { cause: error },
+      );
+    }
+    if (code !== undefined && error instanceof Error) throw unavailable(error.message, error);
+    throw error;
+  }
+}
+
+function unavailable(why: string, cause?: unknown): ServiceError {
+  return new ServiceError("batch_store_unavailable", `The store of batches cannot be used: ${why}.`, {
+    cause,
+  });
+}
+
+/** The low byte of SQLite's code is the primary one. */
+function primaryCode(error: unknown): number | undefined {
+  if (!(error instanceof Error && "errcode" in error && typeof error.errcode === "number")) return undefined;
+  return error.errcode & 0xff;
+}

@@ -1,0 +1,153 @@
+import { z } from "zod";
+import type { AnsweredLine, Batch, StoredFile, WaitingLine } from "../batch.ts";
+import type { Row } from "./database.ts";
+
+const fileRow = z.object({
+  id: z.string(),
+  owner: z.string(),
+  purpose: z.enum(["batch", "batch_output", "requests", "results"]),
+  name: z.string(),
+  bytes: z.number(),
+  created: z.number(),
+  expires: z.number().nullable(),
+});
+
+const status = z.enum([
+  "validating",
+  "in_progress",
+  "finalizing",
+  "cancelling",
+  "completed",
+  "failed",
+  "expired",
+  "cancelled",
+]);
+const finalStatus = z.enum(["completed", "failed", "expired", "cancelled"]);
+
+/** What is never searched for. */
+const detailsSchema = z.object({
+  endpoint: z.string(),
+  inputFile: z.string(),
+  times: z.partialRecord(status, z.number()),
+  expiresAt: z.number(),
+  /** Null: forever, which JSON has no number for. */
+  outputLifeMs: z.number().nullable(),
+  metadata: z.record(z.string(), z.string()).nullable(),
+  problems: z.array(
+    z.object({
+      code: z.string(),
+      message: z.string(),
+      param: z.string().nullable(),
+      line: z.number().nullable(),
+    }),
+  ),
+  outputFile: z.string().optional(),
+  errorFile: z.string().optional(),
+  endsAs: finalStatus.optional(),
+});
+
+const batchRow = z.object({
+  id: z.string(),
+  owner: z.string(),
+  api: z.string(),
+  status,
+  created: z.number(),
+  details: z.string(),
+  total: z.number(),
+  succeeded: z.number(),
+  errored: z.number(),
+  cancelled: z.number(),
+  expired: z.number(),
+  input_tokens: z.number(),
+  cached_tokens: z.number(),
+  output_tokens: z.number(),
+  reasoning_tokens: z.number(),
+});
+
+const lineRow = z.object({
+  number: z.number(),
+  custom_id: z.string(),
+  model: z.string(),
+  place: z.string(),
+  start: z.number(),
+  length: z.number(),
+});
+
+const answerRow = z.object({
+  number: z.number(),
+  custom_id: z.string(),
+  outcome: z.enum(["succeeded", "errored", "cancelled", "expired"]),
+  status: z.number().nullable(),
+  request_id: z.string().nullable(),
+  body: z.string().nullable(),
+});
+
+export function toFile(row: Row): StoredFile {
+  const { created, expires, ...rest } = fileRow.parse(row);
+  return { ...rest, createdAt: created, expiresAt: expires ?? Number.POSITIVE_INFINITY };
+}
+
+/** Null for a time that never comes. */
+export function orNull(value: number): number | null {
+  return Number.isFinite(value) ? value : null;
+}
+
+export function toBatch(row: Row): Batch {
+  const parsed = batchRow.parse(row);
+  const { id, owner, api, created, total, succeeded, errored, cancelled, expired } = parsed;
+  const { outputLifeMs, ...details } = detailsSchema.parse(JSON.parse(parsed.details));
+  return {
+    ...details,
+    id,
+    owner,
+    api,
+    status: parsed.status,
+    createdAt: created,
+    outputLifeMs: outputLifeMs ?? Number.POSITIVE_INFINITY,
+    total,
+    counts: { succeeded, errored, cancelled, expired },
+    usage: {
+      inputTokens: parsed.input_tokens,
+      cachedTokens: parsed.cached_tokens,
+      outputTokens: parsed.output_tokens,
+      reasoningTokens: parsed.reasoning_tokens,
+    },
+  };
+}
+
+/** The column `details`. */
+export function detailsOf(batch: Batch): string {
+  const { endpoint, inputFile, times, expiresAt, outputLifeMs, metadata, problems } = batch;
+  const { outputFile, errorFile, endsAs } = batch;
+  const details: z.input<typeof detailsSchema> = {
+    endpoint,
+    inputFile,
+    times,
+    expiresAt,
+    outputLifeMs: orNull(outputLifeMs),
+    metadata: metadata && { ...metadata },
+    problems: [...problems],
+    outputFile,
+    errorFile,
+    endsAs,
+  };
+  return JSON.stringify(details);
+}
+
+export function toLine(row: Row): WaitingLine {
+  const { custom_id: customId, place: order, ...rest } = lineRow.parse(row);
+  return { ...rest, customId, order };
+}
+
+export function toAnswer(row: Row): AnsweredLine {
+  const {
+    number,
+    custom_id: customId,
+    outcome,
+    status: code,
+    request_id: requestId,
+    body,
+  } = answerRow.parse(row);
+  if (code === null || requestId === null || body === null) return { number, customId, outcome };
+  return { number, customId, outcome, answer: { status: code, requestId, body } };
+}

@@ -1,0 +1,69 @@
+import type { Command } from "commander";
+import type { z } from "zod";
+import { fleetSchema } from "../../dialects/management/fleet-routes.ts";
+import type { CliIo } from "../cli-io.ts";
+import { connect } from "../client/connect.ts";
+import { clientCommand, type ClientOptions } from "../options/client-command.ts";
+import { printable } from "../terminal/printable.ts";
+import { formatBytes } from "../terminal/quantity.ts";
+import { formatTable } from "../terminal/table.ts";
+import { writeJson, writeLine } from "../terminal/write.ts";
+
+type Machine = z.infer<typeof fleetSchema>["machines"][number];
+type FleetModel = Machine["models"][number];
+
+/** daybreak fleet */
+export function fleetCommand(io: CliIo): Command {
+  return clientCommand("fleet")
+    .description("list the machines of the fleet, and what they have and do")
+    .action(async (options: ClientOptions) => {
+      const fleet = await connect(io, options).json(fleetSchema, "GET", "/api/fleet");
+      if (options.json) return await writeJson(io.stdout, fleet);
+      if (!fleet.joined) {
+        return await writeLine(
+          io.stderr,
+          "The daemon works alone. Start it with --fleet-nats nats://HOST:4222 on each machine to join them.",
+        );
+      }
+      if (!fleet.connected) {
+        await writeLine(io.stderr, "The NATS server is not reachable: this machine works alone until it is.");
+      }
+      const machines = formatTable(
+        ["MACHINE", "STATE", "VERSION", "ENGINE", "PROCESSORS", "GPU", "MEMORY", "RUNNING", "WAITING"],
+        fleet.machines.map(machineRow),
+      );
+      const models = formatTable(
+        ["MACHINE", "MODEL", "SIZE", "LOADED", "RUNNING", "TOKENS/S"],
+        fleet.machines.flatMap((machine) => machine.models.map((model) => modelRow(machine, model))),
+      );
+      for (const line of [...machines, "", ...models]) await writeLine(io.stdout, printable(line));
+      return undefined;
+    });
+}
+
+function machineRow(machine: Machine): string[] {
+  const { processor, gpus, memory } = machine;
+  return [
+    machine.name + (machine.self ? " (this)" : ""),
+    machine.state,
+    machine.version,
+    machine.engine.slice(0, 8),
+    `${processor.usable} × ${processor.name}`,
+    gpus.map(({ name }) => name).join(", ") || "-",
+    `${formatBytes(memory.used_bytes)} of ${formatBytes(memory.models_bytes)}`,
+    String(machine.running),
+    String(machine.waiting),
+  ];
+}
+
+function modelRow(machine: Machine, model: FleetModel): string[] {
+  const speed = model.decode_tokens_per_second;
+  return [
+    machine.name,
+    model.alias,
+    formatBytes(model.size_bytes),
+    model.loaded ? `${model.context_size ?? 0} tokens` : "-",
+    model.loaded ? `${model.running ?? 0} of ${model.slots ?? 0}` : "-",
+    speed ? speed.toFixed(1) : "-",
+  ];
+}

@@ -1,0 +1,88 @@
+import { z } from "zod";
+import type { Page } from "../../../batches/batch-store.ts";
+import type { Batch } from "../../../batches/batch.ts";
+
+const time = z.string().describe("RFC 3339.");
+
+export const messageBatchSchema = z
+  .object({
+    id: z.string(),
+    type: z.literal("message_batch"),
+    processing_status: z.enum(["in_progress", "canceling", "ended"]),
+    request_counts: z
+      .object({
+        processing: z.int(),
+        succeeded: z.int(),
+        errored: z.int(),
+        canceled: z.int(),
+        expired: z.int(),
+      })
+      .describe("All are processing until the batch has ended."),
+    created_at: time,
+    expires_at: time,
+    ended_at: time.nullable(),
+    cancel_initiated_at: time.nullable(),
+    archived_at: z.null(),
+    results_url: z.string().nullable().describe("Once it has ended."),
+  })
+  .meta({ id: "MessageBatch" });
+
+export const messageBatchListSchema = z
+  .object({
+    data: z.array(messageBatchSchema),
+    has_more: z.boolean(),
+    first_id: z.string().nullable(),
+    last_id: z.string().nullable(),
+  })
+  .meta({ id: "MessageBatchList" });
+
+export const deletedMessageBatchSchema = z
+  .object({ id: z.string(), type: z.literal("message_batch_deleted") })
+  .meta({ id: "DeletedMessageBatch" });
+
+/**
+ * A batch, as this API describes it.
+ * @param origin of the request, which may have come through a proxy's address
+ */
+export function toMessageBatch(batch: Batch, origin: string): z.output<typeof messageBatchSchema> {
+  const { id, times, counts } = batch;
+  const endedAt = times.completed ?? times.failed ?? times.expired ?? times.cancelled;
+  const { succeeded, errored, cancelled: canceled, expired } = counts;
+  return {
+    id,
+    type: "message_batch",
+    processing_status:
+      endedAt === undefined ? (times.cancelling === undefined ? "in_progress" : "canceling") : "ended",
+    request_counts:
+      endedAt === undefined
+        ? { processing: requestsOf(batch), succeeded: 0, errored: 0, canceled: 0, expired: 0 }
+        : { processing: 0, succeeded, errored, canceled, expired },
+    created_at: toTime(batch.createdAt),
+    expires_at: toTime(batch.expiresAt),
+    ended_at: endedAt === undefined ? null : toTime(endedAt),
+    cancel_initiated_at: times.cancelling === undefined ? null : toTime(times.cancelling),
+    archived_at: null,
+    results_url: batch.outputFile === undefined ? null : `${origin}/v1/messages/batches/${id}/results`,
+  };
+}
+
+/** They are counted anew when they are read, which takes a moment. */
+function requestsOf({ total, metadata }: Batch): number {
+  return total || Number(metadata?.["requests"] ?? 0);
+}
+
+export function toMessageBatchList(
+  { items, hasMore }: Page<Batch>,
+  origin: string,
+): z.output<typeof messageBatchListSchema> {
+  return {
+    data: items.map((batch) => toMessageBatch(batch, origin)),
+    has_more: hasMore,
+    first_id: items[0]?.id ?? null,
+    last_id: items.at(-1)?.id ?? null,
+  };
+}
+
+function toTime(millis: number): string {
+  return new Date(millis).toISOString();
+}

@@ -1,0 +1,212 @@
+import { z } from "zod";
+import { ServiceError } from "../../../errors/service-error.ts";
+import type { AppContext } from "../../../http/app-env.ts";
+import { list } from "../../../http/input/bounded-lists.ts";
+import { defineRoute, type Route } from "../../../http/route.ts";
+import type { BatchServices } from "../../services.ts";
+import { ANTHROPIC_BATCHES, customIdSchema, MESSAGES_PATH } from "./message-batch-format.ts";
+import {
+  deletedMessageBatchSchema,
+  messageBatchListSchema,
+  messageBatchSchema,
+  toMessageBatch,
+  toMessageBatchList,
+} from "./message-batch-object.ts";
+
+const tag = "Messages API";
+const PATH = "/v1/messages/batches";
+/** The API's own limits. */
+const MAX_REQUESTS = 100_000;
+const DEFAULT_LIMIT = 20;
+const MAX_LIMIT = 1000;
+
+const createSchema = z
+  .object({
+    requests: list(
+      z.object({
+        custom_id: customIdSchema,
+        params: z
+          .looseObject({})
+          .refine(({ stream }) => stream !== true, { error: "must not ask for a stream", path: ["stream"] })
+          .describe("A message request; it is checked when it is run."),
+      }),
+      { least: 1, most: MAX_REQUESTS },
+    ),
+  })
+  .meta({ id: "MessageBatchRequest" });
+
+const listQuerySchema = z.object({
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(MAX_LIMIT)
+    .default(DEFAULT_LIMIT)
+    .describe("Batches on a page; the newest come first."),
+  after_id: z.string().optional().describe("Return the batches after this one."),
+  before_id: z.string().optional().describe("Return the batches right before this one."),
+});
+
+/** /v1/messages/batches. */
+export function messageBatchRoutes(services: BatchServices): readonly Route[] {
+  return [
+    createRoute(services),
+    listRoute(services),
+    batchRoute(services),
+    cancelRoute(services),
+    resultsRoute(services),
+    deleteRoute(services),
+  ];
+}
+
+function createRoute({ batches }: BatchServices): Route {
+  return defineRoute({
+    method: "POST",
+    path: PATH,
+    tag,
+    summary: "Create a batch of message requests",
+    description: "All requests come in one body, which http.body_limit limits. See docs/batches.md.",
+    body: createSchema,
+    answers: [{ description: "The batch.", schema: messageBatchSchema }],
+    async handle(context, { body: { requests } }) {
+      if (requests.length > batches.maxLines) {
+        const message = `requests: must be at most ${batches.maxLines} (batches.max_lines).`;
+        throw new ServiceError("invalid_parameter", message, { param: "requests" });
+      }
+      checkUnique(requests);
+      const viewer = context.get("owner");
+      await using received = await batches.receive(linesOf(requests));
+      const inputFile = await received.keep({ viewer, purpose: "requests", name: "requests.jsonl" });
+      const batch = await batches.create({
+        viewer,
+        api: ANTHROPIC_BATCHES,
+        idKind: "msgbatch",
+        endpoint: MESSAGES_PATH,
+        inputFile,
+        metadata: { requests: String(requests.length) },
+      });
+      return answer(context, toMessageBatch(batch, originOf(context)));
+    },
+  });
+}
+
+function listRoute({ batches }: BatchServices): Route {
+  return defineRoute({
+    method: "GET",
+    path: PATH,
+    tag,
+    summary: "List batches of message requests",
+    query: listQuerySchema,
+    answers: [{ description: "A page of batches.", schema: messageBatchListSchema }],
+    async handle(context, { query: { limit, after_id: after, before_id: before } }) {
+      if (after !== undefined && before !== undefined) {
+        throw new ServiceError("invalid_parameter", "before_id: send either after_id or before_id.", {
+          param: "before_id",
+        });
+      }
+      const viewer = context.get("owner");
+      const place = { viewer, api: ANTHROPIC_BATCHES, limit, after, before, descending: true };
+      return answer(context, toMessageBatchList(await batches.batches(place), originOf(context)));
+    },
+  });
+}
+
+function batchRoute({ batches }: BatchServices): Route {
+  return defineRoute({
+    method: "GET",
+    path: `${PATH}/:id`,
+    tag,
+    summary: "Show a batch of message requests",
+    answers: [{ description: "The batch.", schema: messageBatchSchema }],
+    async handle(context) {
+      const batch = await batches.batch(context.get("owner"), ANTHROPIC_BATCHES, idOf(context));
+      return answer(context, toMessageBatch(batch, originOf(context)));
+    },
+  });
+}
+
+function cancelRoute({ batches }: BatchServices): Route {
+  return defineRoute({
+    method: "POST",
+    path: `${PATH}/:id/cancel`,
+    tag,
+    summary: "Cancel a batch of message requests",
+    answers: [{ description: "The batch, which is about to end.", schema: messageBatchSchema }],
+    async handle(context) {
+      const batch = await batches.cancel(context.get("owner"), ANTHROPIC_BATCHES, idOf(context));
+      return answer(context, toMessageBatch(batch, originOf(context)));
+    },
+  });
+}
+
+function resultsRoute({ batches }: BatchServices): Route {
+  return defineRoute({
+    method: "GET",
+    path: `${PATH}/:id/results`,
+    tag,
+    summary: "Read the results of a batch of message requests",
+    answers: [
+      {
+        contentType: "application/x-jsonl",
+        description: "A line of JSON for each request, with its custom_id and result.",
+      },
+    ],
+    async handle(context) {
+      const viewer = context.get("owner");
+      const { outputFile } = await batches.batch(viewer, ANTHROPIC_BATCHES, idOf(context));
+      if (outputFile === undefined)
+        throw new ServiceError("batch_conflict", "The batch has not ended; it has no results yet.");
+      const content = await batches.content(viewer, outputFile, ["results"]);
+      const headers = { "content-type": "application/x-jsonl", "request-id": context.get("requestId") };
+      return new Response(content.read(0, content.size - 1), { headers });
+    },
+  });
+}
+
+function deleteRoute({ batches }: BatchServices): Route {
+  return defineRoute({
+    method: "DELETE",
+    path: `${PATH}/:id`,
+    tag,
+    summary: "Delete a batch of message requests that has ended, with its results",
+    answers: [{ description: "It is gone.", schema: deletedMessageBatchSchema }],
+    async handle(context) {
+      const id = idOf(context);
+      await batches.deleteBatch(context.get("owner"), ANTHROPIC_BATCHES, id);
+      return answer(context, { id, type: "message_batch_deleted" });
+    },
+  });
+}
+
+function idOf(context: AppContext): string {
+  return context.req.param("id") ?? "";
+}
+
+/** As the client knows the daemon. */
+function originOf(context: AppContext): string {
+  return new URL(context.req.url).origin;
+}
+
+function answer(context: AppContext, body: object): Response {
+  const response = context.json(body);
+  response.headers.set("request-id", context.get("requestId"));
+  return response;
+}
+
+function checkUnique(requests: readonly { readonly custom_id: string }[]): void {
+  const seen = new Set<string>();
+  for (const [at, { custom_id: id }] of requests.entries()) {
+    if (seen.has(id)) {
+      const param = `requests.${at}.custom_id`;
+      throw new ServiceError("invalid_parameter", `${param}: "${id}" is that of an earlier request.`, {
+        param,
+      });
+    }
+    seen.add(id);
+  }
+}
+
+function* linesOf(requests: readonly object[]): Generator<Uint8Array, void, undefined> {
+  const encoder = new TextEncoder();
+  for (const request of requests) yield encoder.encode(`${JSON.stringify(request)}\n`);
+}

@@ -1,0 +1,171 @@
+import { z } from "zod";
+import { defineRoute, type Route } from "../../http/route.ts";
+
+/** A machine of the fleet, at this moment. */
+export interface FleetMachine {
+  readonly id: string;
+  readonly name: string;
+  /** The one that is asked. */
+  readonly isSelf: boolean;
+  readonly state: "ready" | "draining";
+  readonly version: string;
+  /** SHA-256 of its engine's WebAssembly. */
+  readonly engine: string;
+  readonly processor: {
+    readonly name: string;
+    readonly system: string;
+    readonly usable: number;
+    readonly cores: number;
+  };
+  readonly gpus: readonly {
+    readonly name: string;
+    readonly backend: string;
+    readonly memory?: number | undefined;
+  }[];
+  /** Bytes: of the machine, for models, and what models use. */
+  readonly memory: { readonly total: number; readonly models: number; readonly used: number };
+  readonly running: number;
+  readonly waiting: number;
+  readonly models: readonly FleetModel[];
+}
+
+export interface FleetModel {
+  readonly alias: string;
+  /** SHA-256 of what identifies its files, and of its settings. */
+  readonly files: string;
+  readonly settings: string;
+  readonly sizeBytes: number;
+  /** If it is loaded. */
+  readonly load?:
+    | {
+        readonly slots: number;
+        readonly running: number;
+        readonly waiting: number;
+        readonly contextSize: number;
+        readonly gpuLayers: number;
+      }
+    | undefined;
+  /** Tokens per second, as measured; 0: not yet. */
+  readonly speed?: { readonly decode: number; readonly prefill: number } | undefined;
+}
+
+export interface FleetReport {
+  /** Of this machine. */
+  readonly name: string;
+  /** The NATS server is reachable. */
+  readonly isConnected: boolean;
+  readonly machines: readonly FleetMachine[];
+}
+
+/** The daemon's part in a fleet. */
+export interface FleetView {
+  /** Settles when the connection is made for the first time. */
+  readonly joined: Promise<void>;
+  report(): FleetReport;
+}
+
+const modelSchema = z.object({
+  alias: z.string(),
+  loaded: z.boolean(),
+  size_bytes: z.number(),
+  files: z.string().describe("Equal for the same files on any machine."),
+  settings: z.string().describe("Equal for the same settings on any machine."),
+  slots: z.int().optional().describe("Requests that it answers at once, when loaded."),
+  running: z.int().optional(),
+  waiting: z.int().optional(),
+  context_size: z.int().optional(),
+  gpu_layers: z.int().optional(),
+  decode_tokens_per_second: z.number().optional().describe("Of its last answers on this machine."),
+  prefill_tokens_per_second: z.number().optional().describe("Of its last prompts on this machine."),
+});
+
+const machineSchema = z
+  .object({
+    id: z.string().describe("Of this run of its daemon."),
+    name: z.string(),
+    self: z.boolean().describe("This is the machine that answers."),
+    state: z.enum(["ready", "draining"]),
+    version: z.string(),
+    engine: z
+      .string()
+      .describe("SHA-256 of its engine's WebAssembly: equal ones continue each other's answers."),
+    processor: z.object({ name: z.string(), system: z.string(), usable: z.int(), cores: z.int() }),
+    gpus: z.array(z.object({ name: z.string(), backend: z.string(), memory_bytes: z.number().optional() })),
+    memory: z.object({
+      total_bytes: z.number(),
+      models_bytes: z.number().describe("What models may use."),
+      used_bytes: z.number().describe("What models use."),
+    }),
+    running: z.int(),
+    waiting: z.int(),
+    models: z.array(modelSchema),
+  })
+  .meta({ id: "FleetMachine" });
+
+export const fleetSchema = z
+  .object({
+    joined: z.boolean().describe("False: fleet.nats is not set, and this daemon works alone."),
+    connected: z.boolean().describe("The NATS server is reachable."),
+    name: z.string().describe("Of this machine."),
+    machines: z.array(machineSchema).describe("This machine first."),
+  })
+  .meta({ id: "Fleet" });
+
+const ALONE: z.infer<typeof fleetSchema> = { joined: false, connected: false, name: "", machines: [] };
+
+/** The machines that work together as one. */
+export function fleetRoutes({ fleet }: { readonly fleet?: FleetView | undefined }): readonly Route[] {
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/api/fleet",
+      tag: "System",
+      summary: "The machines of the fleet",
+      answers: [{ description: "The machines, as this one sees them.", schema: fleetSchema }],
+      handle: (context) => context.json(fleet ? fleetJson(fleet.report()) : ALONE),
+    }),
+  ];
+}
+
+function fleetJson({ name, isConnected, machines }: FleetReport): z.infer<typeof fleetSchema> {
+  return { joined: true, connected: isConnected, name, machines: machines.map(machineJson) };
+}
+
+function machineJson(machine: FleetMachine): z.infer<typeof machineSchema> {
+  const { isSelf, gpus, memory, models, ...rest } = machine;
+  return {
+    ...rest,
+    self: isSelf,
+    gpus: gpus.map(({ name, backend, memory: bytes }) => ({ name, backend, memory_bytes: bytes })),
+    memory: { total_bytes: memory.total, models_bytes: memory.models, used_bytes: memory.used },
+    models: models.map(modelJson),
+  };
+}
+
+function modelJson({
+  alias,
+  files,
+  settings,
+  sizeBytes,
+  load,
+  speed,
+}: FleetModel): z.infer<typeof modelSchema> {
+  return {
+    alias,
+    loaded: load !== undefined,
+    size_bytes: sizeBytes,
+    files,
+    settings,
+    ...(load && {
+      slots: load.slots,
+      running: load.running,
+      waiting: load.waiting,
+      context_size: load.contextSize,
+      gpu_layers: load.gpuLayers,
+    }),
+    ...(speed && {
+      decode_tokens_per_second: speed.decode,
+      prefill_tokens_per_second: speed.prefill,
+    }),
+  };
+}

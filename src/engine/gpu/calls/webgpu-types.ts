@@ -1,0 +1,28 @@
+/** The part of WebGPU through which the programs of a graph pass, in Dawn as in a browser. */
+
+export interface GpuBuffer {
+  destroy(): void;
+}
+
+export interface GpuPipeline {
+  getBindGroupLayout(index: number): object;
+}
+
+export interface GpuPass {
+  setPipeline(pipeline: object): void;
+  setBindGroup(index: number, group: object): void;
+  dispatchWorkgroups(x: number, y: number, z: number): void;
+  end(): void;
+}
+
+export interface GpuDevice {
+  readonly queue: {
+    writeBuffer(buffer: GpuBuffer, at: number, data: Uint8Array, offset: number, size: number): void;
+    submit(commands: readonly object[]): void;
+  };
+  readonly lost: Promise<unknown>;
+  createBuffer(descriptor: { readonly size: number; readonly usage: number }): GpuBuffer;
+  createBindGroup(descriptor: { readonly layout: object; readonly entries: readonly object[] }): object;
+  createCommandEncoder(): { beginComputePass(): GpuPass; finish(): object };
+  addEventListener(event: "uncapturederror", listener: () => void): void;
+}

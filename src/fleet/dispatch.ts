@@ -1,0 +1,240 @@
+import { ServiceError } from "../errors/service-error.ts";
+import type { Models } from "../models/model.ts";
+import { mayWorkElsewhere, toClient } from "./answers-elsewhere.ts";
+import type { Beat, CardModel } from "./card.ts";
+import { inOrder, isSame, type ModelKey, type Place, placesOf, type PlacedMachine } from "./places.ts";
+import type { Presence } from "./presence.ts";
+import { type Mark, PromptMemory } from "./prompt-memory.ts";
+import type { SelfDescription } from "./self-description.ts";
+import { WaitingLine } from "./waiting-line.ts";
+
+/** How often those who wait try again when nothing is heard. */
+const RETRY_MS = 250;
+/** How long an answer that has begun waits for a machine that can continue it. */
+const PATIENCE_MS = 30_000;
+
+/** A model that other machines have too, or alone. */
+export interface FoundModel extends ModelKey {
+  /** Its name for the client. */
+  readonly alias: string;
+  /** The adapter that the request's name chose. */
+  readonly adapter: string | undefined;
+}
+
+export interface DispatchOptions {
+  readonly self: Pick<SelfDescription, "card" | "beat" | "model">;
+  readonly presence: Pick<Presence, "machines" | "onChange" | "forget">;
+  /** Of this machine alone. */
+  readonly models: Pick<Models, "get" | "defaultAlias">;
+  /** Requests for one model that may wait. */
+  readonly queueSize: number;
+  /** One more or one fewer request waits. */
+  readonly onWaiting: (change: 1 | -1) => void;
+}
+
+export interface BeginOptions {
+  readonly marks: readonly Mark[];
+  readonly signal: AbortSignal;
+  /** False: it runs beside what has a slot. */
+  readonly needsSlot?: boolean;
+  /** It belongs to a request that was admitted: it may wait however many do. */
+  readonly isFurther?: boolean;
+  /** It continues an answer that has begun: on equal engines only, before all that wait. */
+  readonly continues?: { readonly engine: string } | undefined;
+}
+
+/** Decides which machine works on a request. */
+export class Dispatch {
+  readonly #options: DispatchOptions;
+  readonly #memory = new PromptMemory();
+  readonly #lines = new Map<string, WaitingLine>();
+  readonly #opened = new Map<string, { beat: Beat | undefined; readonly byAlias: Map<string, number> }>();
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(options: DispatchOptions) {
+    this.#options = options;
+    options.presence.onChange(() => this.wake());
+    this.#timer = setInterval(() => this.wake(), RETRY_MS);
+    this.#timer.unref();
+  }
+
+  get selfId(): string {
+    return this.#options.self.card.id;
+  }
+
+  /** Requests that wait for a machine. */
+  get waiting(): number {
+    return [...this.#lines.values()].reduce((sum, { length }) => sum + length, 0);
+  }
+
+  /** Whether requests wait for a model, by its name on this machine. */
+  isAwaited(alias: string): boolean {
+    const model = this.#options.self.model(alias);
+    return model !== undefined && (this.#lines.get(keyText(model))?.length ?? 0) > 0;
+  }
+
+  /** A slot may be free, here or elsewhere. */
+  wake(): void {
+    for (const [key, line] of this.#lines) {
+      if (line.length === 0) this.#lines.delete(key);
+      else line.wake();
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** The model of a name; undefined if no other machine has it, so that this one decides alone. */
+  async find(name: string | undefined): Promise<FoundModel | undefined> {
+    const { self, presence, models } = this.#options;
+    const others = presence.machines;
+    if (others.length === 0) return undefined;
+    const wanted = name || models.defaultAlias;
+    const own = wanted === undefined ? undefined : (self.model(wanted) ?? (await this.#ownModel(wanted)));
+    if (own === "busy") return undefined;
+    const isShared = (model: CardModel): boolean =>
+      others.some(({ card }) => card.models.some((each) => isSame(each, model)));
+    if (own) return isShared(own) ? { ...keyOf(own), alias: own.alias, adapter: undefined } : undefined;
+    const found = findIn(others, wanted);
+    return found && { ...keyOf(found.model), alias: found.alias, adapter: found.adapter };
+  }
+
+  /**
+   * Has a machine begin with a request: the best one that can begin at once, as soon as there is one.
+   * @param work throws `overloaded` if the machine cannot begin at once
+   * @throws ServiceError of the request, or of the machines when none can work on it
+   */
+  async begin<Result extends object>(
+    model: FoundModel,
+    work: (place: Place) => Promise<Result>,
+    options: BeginOptions,
+  ): Promise<{ readonly place: Place; readonly result: Result }> {
+    const { signal, isFurther = false, continues } = options;
+    const until = performance.now() + (continues ? PATIENCE_MS : 0);
+    const attempt = async () => await this.#attempt(model, work, options, () => performance.now() < until);
+    return await this.#line(model).run(attempt, signal, {
+      isFirst: continues !== undefined,
+      isUnlimited: isFurther,
+    });
+  }
+
+  /** A request that was begun on another machine is over. */
+  ended({ machine, name }: Place): void {
+    this.#count(machine, name, -1);
+    this.wake();
+  }
+
+  async #attempt<Result extends object>(
+    model: FoundModel,
+    work: (place: Place) => Promise<Result>,
+    { marks, signal, needsSlot = true, continues }: BeginOptions,
+    isPatient: () => boolean,
+  ): Promise<{ place: Place; result: Result } | undefined> {
+    const places = this.#places(model).filter(({ engine }) => !continues || engine === continues.engine);
+    const free = places.filter(({ isFree }) => isFree || !needsSlot);
+    let mayWait = free.length < places.length || isPatient();
+    let failure: unknown;
+    for (const place of inOrder(free, this.#memory.known(marks))) {
+      signal.throwIfAborted();
+      if (!place.isLocal) this.#count(place.machine, place.name, 1);
+      try {
+        const result = await work(place);
+        this.#memory.remember(marks, place.machine);
+        return { place, result };
+      } catch (error) {
+        if (!place.isLocal) this.#count(place.machine, place.name, -1);
+        signal.throwIfAborted();
+        if (!mayWorkElsewhere(error)) throw error;
+        if (error instanceof ServiceError && error.code === "overloaded") mayWait = true;
+        else failure ??= error;
+      }
+    }
+    if (mayWait) return undefined;
+    throw toClient(failure ?? gone(model.alias));
+  }
+
+  #places(key: ModelKey): Place[] {
+    const { self, presence } = this.#options;
+    const machines: PlacedMachine[] = [self, ...presence.machines];
+    for (const { card, beat } of presence.machines) {
+      const opened = this.#opened.get(card.id);
+      // The machine has counted for itself.
+      if (opened && opened.beat !== beat) this.#opened.delete(card.id);
+    }
+    return placesOf(
+      key,
+      machines,
+      self.card.id,
+      (machine, alias) => this.#opened.get(machine)?.byAlias.get(alias) ?? 0,
+    );
+  }
+
+  #count(machine: string, alias: string, change: 1 | -1): void {
+    const beat = this.#options.presence.machines.find(({ card }) => card.id === machine)?.beat;
+    const known = this.#opened.get(machine);
+    const opened = known?.beat === beat && known ? known : { beat, byAlias: new Map<string, number>() };
+    this.#opened.set(machine, opened);
+    opened.byAlias.set(alias, (opened.byAlias.get(alias) ?? 0) + change);
+  }
+
+  #line(key: ModelKey): WaitingLine {
+    const text = keyText(key);
+    const { queueSize, onWaiting } = this.#options;
+    const line = this.#lines.get(text) ?? new WaitingLine(queueSize, onWaiting);
+    this.#lines.set(text, line);
+    return line;
+  }
+
+  /** The model of this machine with another name; "busy" while it is being downloaded. */
+  async #ownModel(name: string): Promise<CardModel | "busy" | undefined> {
+    const { models, self } = this.#options;
+    try {
+      const { alias } = await models.get(name);
+      // A model that is not described yet is of no use to others.
+      return self.model(alias) ?? "busy";
+    } catch (error) {
+      return error instanceof ServiceError && error.code === "model_not_found" ? undefined : "busy";
+    }
+  }
+}
+
+interface NamedModel {
+  readonly model: CardModel;
+  readonly alias: string;
+  readonly adapter: string | undefined;
+}
+
+/** The model that a name means on other machines, best one that is loaded; without a name a default model. */
+export function findIn(machines: readonly PlacedMachine[], name: string | undefined): NamedModel | undefined {
+  const found = machines.flatMap(({ card, beat }) => {
+    const named = card.models.map((model) => meant(model, name)).find((each) => each !== undefined);
+    if (!named) return [];
+    const isLoaded = beat.loaded.some(({ alias }) => alias === named.model.alias);
+    return [{ named, isLoaded, id: card.id }];
+  });
+  // All entrances choose the same one.
+  const [best] = found.toSorted((a, b) => Number(b.isLoaded) - Number(a.isLoaded) || (a.id < b.id ? -1 : 1));
+  return best?.named;
+}
+
+function meant(model: CardModel, name: string | undefined): NamedModel | undefined {
+  const { alias, spec, adapters, isDefault } = model;
+  if (name === undefined) return isDefault ? { model, alias, adapter: undefined } : undefined;
+  if (name === alias || name === spec || name === `${alias}:latest`)
+    return { model, alias, adapter: undefined };
+  const adapter = adapters.find((each) => name === `${alias}:${each}`);
+  return adapter === undefined ? undefined : { model, alias, adapter };
+}
+
+function keyOf({ files, settings }: ModelKey): ModelKey {
+  return { files, settings };
+}
+
+function keyText({ files, settings }: ModelKey): string {
+  return `${files} ${settings}`;
+}
+
+function gone(alias: string): ServiceError {
+  return new ServiceError("model_not_found", `No machine of the fleet has the model "${alias}" any more.`);
+}

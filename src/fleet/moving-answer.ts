@@ -1,0 +1,127 @@
+import type { Logger } from "pino";
+import type { Deadline } from "../inference/deadline.ts";
+import type { InferenceEvent, InferenceStream } from "../inference/inference.ts";
+import type { RequestAccount } from "../inference/request-accounting.ts";
+import { mayWorkElsewhere, toClient } from "./answers-elsewhere.ts";
+import type { Transcript } from "./transcript.ts";
+
+/** Moves of one answer: what moves more often is itself what ends machines. */
+const MOST_MOVES = 5;
+
+/** An answer that a machine is giving. */
+export interface Giving {
+  readonly stream: InferenceStream;
+  /** It needs no more of it. */
+  readonly leave: () => void;
+}
+
+export interface MovingAnswerOptions {
+  readonly first: Giving;
+  /** Has the answer begun again, on another machine if there is one. */
+  readonly again: () => Promise<Giving>;
+  readonly transcript: Transcript;
+  readonly account: RequestAccount;
+  readonly deadline: Deadline;
+  /** Of the client. */
+  readonly signal: AbortSignal;
+  /** Ends what the request holds. */
+  readonly held: Disposable;
+  readonly logger: Logger;
+}
+
+/**
+ * The events of an answer that goes on when the machine that gives it is gone: another one gives it from the beginning, and
+ * what the client has is left out. With equal engines, and a seed if one is used, it is the same answer.
+ */
+export class MovingAnswer implements AsyncIterableIterator<InferenceEvent, undefined> {
+  readonly #options: MovingAnswerOptions;
+  readonly #events: AsyncGenerator<InferenceEvent, undefined, undefined>;
+  #giving: Giving;
+  #moves = 0;
+  #isOver = false;
+
+  constructor(options: MovingAnswerOptions) {
+    this.#options = options;
+    this.#giving = options.first;
+    this.#events = this.#run();
+    // It may abort while nobody reads.
+    options.deadline.signal.addEventListener("abort", () => this.#end(options.deadline.signal.reason), {
+      once: true,
+    });
+  }
+
+  next(): Promise<IteratorResult<InferenceEvent, undefined>> {
+    return this.#events.next();
+  }
+
+  /** The reader leaves. */
+  async return(): Promise<IteratorResult<InferenceEvent, undefined>> {
+    this.#end(undefined);
+    return await this.#events.return(undefined);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async *#run(): AsyncGenerator<InferenceEvent, undefined, undefined> {
+    const { transcript, deadline } = this.#options;
+    for (;;) {
+      try {
+        for await (const event of this.#giving.stream.events) {
+          const fresh = transcript.take(event);
+          if (!fresh) continue;
+          yield fresh.type === "done" ? this.#finish(fresh) : this.#count(fresh);
+          if (fresh.type === "done") return undefined;
+        }
+      } catch (error) {
+        await this.#move(deadline.signal.aborted ? deadline.signal.reason : error);
+      }
+    }
+  }
+
+  /** @throws the error, if another machine cannot help */
+  async #move(error: unknown): Promise<void> {
+    const { again, transcript, deadline, logger } = this.#options;
+    this.#giving.leave();
+    this.#moves += 1;
+    if (deadline.signal.aborted || !mayWorkElsewhere(error) || this.#moves > MOST_MOVES) {
+      this.#end(toClient(error));
+      throw toClient(error);
+    }
+    logger.warn({ model: this.#giving.stream.model, err: error }, "fleet: an answer goes on elsewhere");
+    transcript.rewind();
+    try {
+      this.#giving = await again();
+    } catch (failure) {
+      const told = deadline.signal.aborted ? deadline.signal.reason : toClient(failure);
+      this.#end(told);
+      throw told;
+    }
+  }
+
+  #count(event: InferenceEvent): InferenceEvent {
+    const { account } = this.#options;
+    if (event.type === "prompt-progress") account.prompted(event.processed, event.total);
+    else if (event.type !== "start" && event.type !== "tool-call-start") account.token();
+    return event;
+  }
+
+  #finish(done: Extract<InferenceEvent, { type: "done" }>): InferenceEvent {
+    const { account, held } = this.#options;
+    this.#isOver = true;
+    this.#giving.leave();
+    held[Symbol.dispose]();
+    return { ...account.generated(done), limitedBy: done.limitedBy };
+  }
+
+  /** It ends before it is complete. */
+  #end(error: unknown): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const { account, held, signal } = this.#options;
+    this.#giving.leave();
+    held[Symbol.dispose]();
+    account.failed(error, signal);
+  }
+}

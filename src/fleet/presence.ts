@@ -1,0 +1,163 @@
+import type { Logger } from "pino";
+import { type Beat, beatSchema, type Card, cardSchema, PROTOCOL } from "./card.ts";
+import type { FleetConnection } from "./fleet-connection.ts";
+import { readJson, writeJson } from "./json-message.ts";
+
+/** Between two beats of a machine. */
+const BEAT_MS = 500;
+/** A machine whose beats stay away for this long is gone: three of them may be late. */
+export const SILENCE_MS = 2000;
+/** How long a machine may take to send its card. */
+const CARD_MS = 2000;
+/** Forged beats must not fill the memory; no fleet has as many. */
+const MOST_MACHINES = 4096;
+
+/** Another machine of the fleet. */
+export interface Machine {
+  readonly card: Card;
+  readonly beat: Beat;
+}
+
+interface Known {
+  card: Card | undefined;
+  beat: Beat;
+  /** When it last sent a beat. */
+  seenAt: number;
+  isAsked: boolean;
+}
+
+export interface PresenceOptions {
+  readonly connection: FleetConnection;
+  readonly logger: Logger;
+  /** What this machine tells of itself. */
+  readonly self: { readonly card: Card; readonly beat: Beat };
+  /** Milliseconds since any origin. */
+  readonly now?: () => number;
+}
+
+/** Tells the other machines that this one is there, and knows which of them are. */
+export class Presence {
+  readonly #options: PresenceOptions;
+  readonly #now: () => number;
+  readonly #known = new Map<string, Known>();
+  readonly #listeners = new Set<() => void>();
+  readonly #timer: NodeJS.Timeout;
+  readonly #strangers = new Set<string>();
+
+  constructor(options: PresenceOptions) {
+    this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
+    const { connection, self } = options;
+    connection.listen(connection.subject("presence"), (data) => this.#read(data));
+    connection.listen(connection.subject("card", self.card.id), (_data, _subject, reply) =>
+      reply?.(fittingCard(self.card, connection.maxPayload)),
+    );
+    connection.onChange(() => {
+      if (connection.isConnected) this.beat();
+      this.#changed();
+    });
+    this.#timer = setInterval(() => this.#tick(), BEAT_MS);
+    this.#timer.unref();
+  }
+
+  /** Those that are there now, apart from this one; none while there is no connection. */
+  get machines(): readonly Machine[] {
+    if (!this.#options.connection.isConnected) return [];
+    return [...this.#known.values()].flatMap(({ card, beat }) => (card ? [{ card, beat }] : []));
+  }
+
+  /** Whether a machine is there. */
+  has(id: string): boolean {
+    return this.#options.connection.isConnected && this.#known.get(id)?.card !== undefined;
+  }
+
+  /** Calls back when machines come, go, or tell something new. Returns a function that ends this. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Sends a beat now: something has changed. */
+  beat(): void {
+    const { connection, self } = this.#options;
+    connection.publish(connection.subject("presence"), writeJson(self.beat));
+  }
+
+  /** A machine does not answer: it is gone until its next beat. */
+  forget(id: string): void {
+    if (this.#known.delete(id)) this.#changed();
+  }
+
+  /** Sends no more beats; the last one should have said that this machine is gone. */
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  #tick(): void {
+    this.beat();
+    const before = this.#now() - SILENCE_MS;
+    const gone = [...this.#known].filter(([, { seenAt }]) => seenAt < before);
+    for (const [id] of gone) this.#known.delete(id);
+    if (gone.length > 0) this.#changed();
+  }
+
+  #read(data: Uint8Array): void {
+    const beat = readJson(beatSchema, data);
+    if (!beat || beat.id === this.#options.self.card.id) return;
+    if (beat.protocol !== PROTOCOL) return this.#meetStranger(beat);
+    if (beat.state === "gone") return this.forget(beat.id);
+    const known = this.#known.get(beat.id);
+    if (!known && this.#known.size >= MOST_MACHINES) return undefined;
+    const machine: Known = known ?? { card: undefined, beat, seenAt: 0, isAsked: false };
+    machine.beat = beat;
+    machine.seenAt = this.#now();
+    this.#known.set(beat.id, machine);
+    if (machine.card?.revision !== beat.revision) void this.#askForCard(machine);
+    if (machine.card) this.#changed();
+    return undefined;
+  }
+
+  async #askForCard(machine: Known): Promise<void> {
+    if (machine.isAsked) return;
+    machine.isAsked = true;
+    const { connection, logger } = this.#options;
+    const { id } = machine.beat;
+    try {
+      const answer = await connection.ask(connection.subject("card", id), new Uint8Array(), CARD_MS);
+      const card = readJson(cardSchema, answer);
+      if (card?.id !== id) throw new Error("its card is not valid");
+      const isNew = machine.card === undefined;
+      machine.card = card;
+      if (isNew)
+        logger.info({ machine: card.name, id, version: card.version }, "fleet: a machine has joined");
+      this.#changed();
+    } catch (error) {
+      // Its next beat is another occasion.
+      logger.debug({ err: error, id }, "fleet: a machine does not tell what it is");
+    } finally {
+      machine.isAsked = false;
+    }
+  }
+
+  /** A machine whose version works differently is told of once. */
+  #meetStranger({ id, protocol }: Beat): void {
+    if (this.#strangers.has(id) || this.#strangers.size >= MOST_MACHINES) return;
+    this.#strangers.add(id);
+    this.#options.logger.warn(
+      { id, protocol },
+      "fleet: a machine runs a version that does not work with this one; update the older of the two",
+    );
+  }
+
+  #changed(): void {
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+/** A card that fits into one message: the last models are left out when there are too many. */
+function fittingCard(card: Card, maxBytes: number): Uint8Array {
+  for (let { length } = card.models; ; length = Math.floor(length / 2)) {
+    const data = writeJson({ ...card, models: card.models.slice(0, length) });
+    if (data.length <= maxBytes || length === 0) return data;
+  }
+}

@@ -1,0 +1,67 @@
+import type { Inference } from "../inference/inference.ts";
+import type { CallRequest, GenerateCall } from "./call-schemas.ts";
+import type { ReportSender } from "./report-sender.ts";
+
+/**
+ * Works on a call of another machine, and reports to it.
+ * @param name of the model on this machine
+ * @throws ServiceError overloaded when it cannot begin at once, and what the inference throws
+ */
+export async function runCall(
+  inference: Inference,
+  name: string,
+  call: CallRequest,
+  sender: ReportSender,
+  signal: AbortSignal,
+): Promise<void> {
+  if (call.op === "generate") await generate(inference, name, call.request, sender, signal);
+  else sender.report({ type: "answer", answer: await answer(inference, name, call, signal) });
+}
+
+async function answer(
+  inference: Inference,
+  model: string,
+  call: Exclude<CallRequest, { op: "generate" }>,
+  signal: AbortSignal,
+): Promise<unknown> {
+  const mayWait = false;
+  switch (call.op) {
+    case "embed":
+      return await inference.embed({ ...call.request, model, mayWait }, signal);
+    case "rerank":
+      return await inference.rerank({ ...call.request, model, mayWait }, signal);
+    case "score":
+      return await inference.score({ ...call.request, model, mayWait }, signal);
+    case "tokenize":
+      return await inference.tokenize({ ...call.request, model }, signal);
+    case "pieces":
+      return await inference.pieces({ ...call.request, model }, signal);
+    case "detokenize":
+      return await inference.detokenize({ ...call.request, model }, signal);
+    default:
+      return await inference.promptFromTokens({ ...call.request, model }, signal);
+  }
+}
+
+async function generate(
+  inference: Inference,
+  model: string,
+  { wantsTokens, ...request }: GenerateCall,
+  sender: ReportSender,
+  signal: AbortSignal,
+): Promise<void> {
+  const { loadMs, sampling, warnings, events } = await inference.generate(
+    {
+      ...request,
+      model,
+      mayWait: false,
+      ...(wantsTokens && { onTokens: (tokens) => sender.token(tokens) }),
+    },
+    signal,
+  );
+  sender.report({ type: "begun", loadMs, sampling, warnings: [...warnings] });
+  for await (const event of events) {
+    await sender.room(signal);
+    sender.event(event);
+  }
+}

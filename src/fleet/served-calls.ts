@@ -1,0 +1,257 @@
+import { toReportedError } from "../engine/protocol/messages.ts";
+import { ServiceError } from "../errors/service-error.ts";
+import type { FollowRequest, RequestHead } from "../http/middleware/request-log.ts";
+import type { Inference } from "../inference/inference.ts";
+import { type CallRequest, type Offer, offerSchema, type Report, requestSchema } from "./call-schemas.ts";
+import { decodeValue } from "./encode-value.ts";
+import type { FleetConnection } from "./fleet-connection.ts";
+import { type Frame, readCount, readFrame, writeFrame } from "./frame.ts";
+import { ALIVE_MS } from "./remote-calls.ts";
+import { ReportSender } from "./report-sender.ts";
+import { runCall } from "./run-call.ts";
+
+/** Bytes of all requests that have not arrived completely. */
+const MOST_WAITING_BYTES = 256 * 1024 * 1024;
+/** More than any machine has slots. */
+const MOST_CALLS = 1024;
+/** An entrance that is silent for this long is gone: nobody waits for the answer. */
+const SILENCE_MS = 3000;
+
+export interface ServedCallsOptions {
+  readonly connection: FleetConnection;
+  readonly selfId: string;
+  /** Of this machine alone. */
+  readonly inference: () => Inference;
+  /** Remembers what this machine works on. */
+  readonly followRequest: FollowRequest;
+  /** Why this machine cannot begin with a call at once; undefined: it can. */
+  readonly refusal: (offer: Offer) => ServiceError | undefined;
+  readonly now?: () => number;
+}
+
+/** The calls of other machines that this one works on. */
+export class ServedCalls {
+  readonly #options: ServedCallsOptions;
+  readonly #calls = new Map<string, ServedCall>();
+  readonly #timer: NodeJS.Timeout;
+  readonly #now: () => number;
+  #waitingBytes = 0;
+
+  constructor(options: ServedCallsOptions) {
+    this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
+    const { connection, selfId } = options;
+    connection.listen(connection.subject("call", selfId), (data) => {
+      const frame = readFrame(data);
+      if (frame?.kind === "offer") this.#open(frame);
+      else if (frame) this.#calls.get(frame.call)?.read(frame);
+    });
+    connection.onChange(() => {
+      if (!connection.isConnected) this.#endAll("the NATS server is gone");
+    });
+    this.#timer = setInterval(() => this.#tick(), ALIVE_MS);
+    this.#timer.unref();
+  }
+
+  get count(): number {
+    return this.#calls.size;
+  }
+
+  /** Ends them all: their entrances have them done elsewhere. */
+  close(): void {
+    clearInterval(this.#timer);
+    for (const call of this.#calls.values()) call.leave();
+  }
+
+  #tick(): void {
+    const before = this.#now() - SILENCE_MS;
+    for (const call of this.#calls.values()) {
+      if (call.heardAt < before) call.end("the machine that asks is silent");
+      else call.sender.alive();
+    }
+  }
+
+  #endAll(why: string): void {
+    for (const call of this.#calls.values()) call.end(why);
+  }
+
+  #open(frame: Frame): void {
+    const opened = readOffer(frame.payload);
+    if (!opened || this.#calls.has(frame.call)) return;
+    const { offer, body } = opened;
+    const { connection, inference, followRequest } = this.#options;
+    const subject = connection.subject("answer", offer.entrance);
+    const send = (piece: Omit<Frame, "call">): void =>
+      void connection.publish(subject, writeFrame({ ...piece, call: frame.call }));
+    const sender = new ReportSender(send, connection.maxPayload);
+    const refusal =
+      this.#calls.size >= MOST_CALLS || this.#waitingBytes + offer.bytes > MOST_WAITING_BYTES
+        ? new ServiceError("overloaded", "The machine has too many calls.")
+        : this.#options.refusal(offer);
+    if (refusal) return sender.report({ type: "declined", error: toReportedError(refusal) });
+    send({ kind: "accepted", number: 0, payload: new Uint8Array() });
+    const reserved = offer.bytes;
+    this.#waitingBytes += reserved;
+    const call = new ServedCall(offer, {
+      sender,
+      now: this.#now,
+      onComplete: () => {
+        this.#waitingBytes -= reserved;
+      },
+      onEnd: () => this.#calls.delete(frame.call),
+      run: async (request, signal) => {
+        const head = { id: frame.call, method: "FLEET", path: `/${request.op}` };
+        await followed(followRequest, head, signal, async () => {
+          await runCall(inference(), offer.name, request, sender, signal);
+        });
+      },
+    });
+    this.#calls.set(frame.call, call);
+    call.take(body);
+    return undefined;
+  }
+}
+
+interface ServedCallOptions {
+  readonly sender: ReportSender;
+  readonly now: () => number;
+  /** Called once, when the request has arrived, or never will. */
+  readonly onComplete: () => void;
+  readonly onEnd: () => void;
+  readonly run: (request: CallRequest, signal: AbortSignal) => Promise<void>;
+}
+
+/** A call of another machine. */
+class ServedCall {
+  readonly #offer: Offer;
+  readonly #options: ServedCallOptions;
+  readonly #controller = new AbortController();
+  #parts: Uint8Array[] = [];
+  #bytes = 0;
+  #nextBody = 1;
+  #isComplete = false;
+  #isOver = false;
+  heardAt: number;
+
+  constructor(offer: Offer, options: ServedCallOptions) {
+    this.#offer = offer;
+    this.#options = options;
+    this.heardAt = options.now();
+  }
+
+  get sender(): ReportSender {
+    return this.#options.sender;
+  }
+
+  read({ kind, number, payload }: Frame): void {
+    this.heardAt = this.#options.now();
+    if (kind === "alive") this.sender.read(readCount(payload));
+    else if (kind === "cancel") this.end("cancelled");
+    else if (kind === "body" && number === this.#nextBody) {
+      this.#nextBody += 1;
+      this.take(payload);
+    } else if (kind === "body") this.#decline("A part of the request is missing.");
+  }
+
+  take(part: Uint8Array): void {
+    if (this.#isComplete || this.#isOver) return;
+    // The client of NATS may use its buffer again.
+    this.#parts.push(new Uint8Array(part));
+    this.#bytes += part.length;
+    if (this.#bytes > this.#offer.bytes) return this.#decline("The request is longer than it says.");
+    if (this.#bytes < this.#offer.bytes) return undefined;
+    this.#completed();
+    const request = readRequest(Buffer.concat(this.#parts));
+    this.#parts = [];
+    if (!request) return this.#decline("The request is not valid.");
+    void this.#run(request);
+    return undefined;
+  }
+
+  /** Nobody waits for the answer any more. */
+  end(why: string): void {
+    if (this.#isOver) return;
+    this.#finish();
+    this.#controller.abort(new Error(why));
+  }
+
+  /** This machine leaves. */
+  leave(): void {
+    if (!this.#isOver)
+      this.sender.report({
+        type: "failed",
+        error: { code: "shutting_down", message: "The machine leaves." },
+      });
+    this.end("this machine leaves");
+  }
+
+  async #run(request: CallRequest): Promise<void> {
+    try {
+      await this.#options.run(request, this.#controller.signal);
+    } catch (error) {
+      const report: Report = { type: isBusy(error) ? "declined" : "failed", error: toReportedError(error) };
+      if (!this.#isOver) this.sender.report(report);
+    }
+    this.#finish();
+  }
+
+  #decline(message: string): void {
+    this.sender.report({ type: "declined", error: { code: "invalid_parameter", message } });
+    this.end(message);
+  }
+
+  #completed(): void {
+    if (!this.#isComplete) this.#options.onComplete();
+    this.#isComplete = true;
+  }
+
+  #finish(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#completed();
+    this.#options.onEnd();
+  }
+}
+
+/** Does something as a request of its own, for those who look at what this machine does. @throws what it throws */
+async function followed(
+  follow: FollowRequest,
+  head: RequestHead,
+  signal: AbortSignal,
+  work: () => Promise<void>,
+): Promise<void> {
+  const startedAt = performance.now();
+  let failure: unknown;
+  const end = await follow(head, async () => {
+    await work().catch((error: unknown) => {
+      failure = error;
+    });
+  });
+  const status = failure === undefined ? 200 : ServiceError.from(failure).status;
+  const ms = Math.round(performance.now() - startedAt);
+  end({ status, ms, route: head.path, isAborted: signal.aborted });
+  if (failure !== undefined) throw failure;
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof ServiceError && error.code === "overloaded";
+}
+
+/** An offer, and what of its request has come with it. */
+function readOffer(payload: Uint8Array): { offer: Offer; body: Uint8Array } | undefined {
+  try {
+    const length = new DataView(payload.buffer, payload.byteOffset).getUint32(0);
+    const offer = offerSchema.safeParse(decodeValue(payload.subarray(4, 4 + length))).data;
+    return offer && { offer, body: payload.subarray(4 + length) };
+  } catch {
+    return undefined;
+  }
+}
+
+function readRequest(bytes: Uint8Array): CallRequest | undefined {
+  try {
+    return requestSchema.safeParse(decodeValue(bytes)).data;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,121 @@
+import type { Config } from "../config/schema.ts";
+import { CachedFiles } from "../models/hub/cache/cached-files.ts";
+import type { HubPeers } from "../models/hub/hub-peers.ts";
+import { FileFetcher } from "./files/file-fetcher.ts";
+import { serveFiles } from "./files/file-server.ts";
+import type { FleetView } from "../dialects/management/fleet-routes.ts";
+import { ServiceError } from "../errors/service-error.ts";
+import type { FollowRequest } from "../http/middleware/request-log.ts";
+import type { FollowWork } from "../inference/follow-work.ts";
+import type { Inference } from "../inference/inference.ts";
+import type { Metrics } from "../metrics/metrics.ts";
+import type { Models } from "../models/model.ts";
+import type { Offer } from "./call-schemas.ts";
+import { Dispatch, findIn } from "./dispatch.ts";
+import { FleetConnection } from "./fleet-connection.ts";
+import { FleetInference } from "./fleet-inference.ts";
+import { withFleetModels } from "./fleet-models.ts";
+import { fleetReport } from "./fleet-report.ts";
+import { isSame } from "./places.ts";
+import { Presence } from "./presence.ts";
+import { RemoteCalls } from "./remote-calls.ts";
+import { SelfDescription, type SelfDescriptionOptions } from "./self-description.ts";
+import { ServedCalls } from "./served-calls.ts";
+import { SpeedMeter } from "./speed-meter.ts";
+
+export interface FleetOptions extends Omit<
+  SelfDescriptionOptions,
+  "speeds" | "config" | "models" | "inference"
+> {
+  readonly config: Config;
+  /** Of this machine alone. */
+  readonly models: Models;
+  /** Of this machine alone. */
+  readonly inference: () => Inference;
+  readonly metrics: Metrics;
+  /** Remembers what this machine works on for others. */
+  readonly followRequest: FollowRequest;
+  /** Told of all work of this machine and of what it has others do. */
+  readonly followWork: FollowWork;
+}
+
+/** A daemon's part in a fleet. */
+export interface Fleet extends FleetView {
+  readonly connection: FleetConnection;
+  readonly presence: Presence;
+  /** Brings files of the hub from other machines; undefined: this machine takes and gives none. */
+  readonly peers: HubPeers | undefined;
+  /** Told of this machine's own work. */
+  readonly followWork: FollowWork;
+  /** The models of all machines. */
+  readonly models: Models;
+  /** The inference of all machines, around that of this one. */
+  around(local: Inference): Inference;
+  /** Says that this machine leaves, and closes the connection. */
+  close(): Promise<void>;
+}
+
+/**
+ * Joins the fleet of the configuration, in the background: without a NATS server the daemon works alone until there is one.
+ * @throws ServiceError invalid_parameter when a file that the configuration names cannot be read
+ */
+export function startFleet(options: FleetOptions): Fleet {
+  const { config, models, inference, logger, metrics, followWork, followRequest, life } = options;
+  const connection = new FleetConnection(config.fleet, logger);
+  const speeds = new SpeedMeter();
+  const self = new SelfDescription({ ...options, speeds });
+  const selfId = self.card.id;
+  const presence = new Presence({ connection, logger, self });
+  self.onChange = () => presence.beat();
+  const calls = new RemoteCalls(connection, selfId);
+  const dispatch = new Dispatch({
+    self,
+    presence,
+    models,
+    queueSize: config.models.queue_size,
+    onWaiting: (change) => metrics.requestsWaiting(change),
+  });
+  speeds.onEnd = () => dispatch.wake();
+  const refusal = (offer: Offer): ServiceError | undefined => {
+    if (life.state !== "ready") return new ServiceError("shutting_down", "The machine takes no requests.");
+    const model = findIn([self], offer.name)?.model;
+    if (!model || !isSame(model, offer)) {
+      return new ServiceError("model_not_found", "The machine has no such model.");
+    }
+    // Its own requests come first, or they would wait forever.
+    return offer.needsSlot && dispatch.isAwaited(model.alias)
+      ? new ServiceError("overloaded", "The machine is busy.")
+      : undefined;
+  };
+  const served = new ServedCalls({ connection, selfId, inference, followRequest, refusal });
+  const shares = config.fleet.share_files;
+  if (shares) serveFiles({ connection, files: new CachedFiles(config.cache_dir), logger, id: selfId });
+  return {
+    connection,
+    presence,
+    peers: shares ? new FileFetcher({ connection, presence }) : undefined,
+    followWork: speeds.follow(followWork),
+    models: withFleetModels(models, () => presence.machines),
+    joined: connection.joined,
+    around: (local) =>
+      new FleetInference({
+        local,
+        dispatch,
+        calls,
+        metrics,
+        followWork,
+        config,
+        logger,
+      }),
+    report: () => fleetReport(connection.isConnected, self, presence.machines),
+    async close() {
+      self.leave();
+      presence.beat();
+      presence.close();
+      dispatch.close();
+      served.close();
+      calls.close();
+      await connection.close();
+    },
+  };
+}

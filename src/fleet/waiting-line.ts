@@ -1,0 +1,109 @@
+import { ServiceError } from "../errors/service-error.ts";
+
+/** The next one in the line may try while an earlier one takes longer than this, as when a model is being loaded. */
+const NEXT_MS = 50;
+/** Retry-After for those that find the line full. */
+const RETRY_AFTER_SECS = 5;
+
+interface Waiter {
+  wake: () => void;
+}
+
+interface LineOptions {
+  /** It has begun before, and comes before all others, however many these are. */
+  readonly isFirst?: boolean;
+  /** It may wait however many do. */
+  readonly isUnlimited?: boolean;
+}
+
+/**
+ * Requests for one model that no machine could begin with, in the order of their arrival. Whenever something changes, the
+ * first one tries again; if it succeeds, so does the next.
+ */
+export class WaitingLine {
+  readonly #waiting: Waiter[] = [];
+  readonly #most: number;
+  #trying = 0;
+  /** Something has changed during an attempt, which may have come too early. */
+  #hasChanged = false;
+
+  readonly #onWaiting: (change: 1 | -1) => void;
+
+  /**
+   * @param most requests that may wait; the next one is refused
+   * @param onWaiting one more or one fewer waits
+   */
+  constructor(most: number, onWaiting: (change: 1 | -1) => void = () => undefined) {
+    this.#most = most;
+    this.#onWaiting = onWaiting;
+  }
+
+  get length(): number {
+    return this.#waiting.length;
+  }
+
+  /**
+   * Tries until it succeeds.
+   * @param attempt resolves with undefined when no machine can begin
+   * @throws ServiceError overloaded when too many wait, the signal's reason, and what the attempt throws
+   */
+  async run<Result extends object>(
+    attempt: () => Promise<Result | undefined>,
+    signal: AbortSignal,
+    { isFirst = false, isUnlimited = false }: LineOptions = {},
+  ): Promise<Result> {
+    const begun = this.#waiting.length === 0 || isFirst ? await attempt() : undefined;
+    if (begun) return begun;
+    if (!isFirst && !isUnlimited && this.#waiting.length >= this.#most) {
+      throw new ServiceError(
+        "overloaded",
+        `All machines that have the model are busy, and ${this.#waiting.length} requests are waiting; try again in about ${RETRY_AFTER_SECS} s.`,
+        { retryAfterSecs: RETRY_AFTER_SECS },
+      );
+    }
+    const waiter: Waiter = { wake: () => undefined };
+    if (isFirst) this.#waiting.unshift(waiter);
+    else this.#waiting.push(waiter);
+    this.#onWaiting(1);
+    const onAbort = (): void => waiter.wake();
+    signal.addEventListener("abort", onAbort);
+    try {
+      for (;;) {
+        await new Promise<void>((resolve) => {
+          waiter.wake = resolve;
+        });
+        signal.throwIfAborted();
+        const result = await this.#try(attempt);
+        if (result) return result;
+      }
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      this.#onWaiting(-1);
+      this.#waiting.splice(this.#waiting.indexOf(waiter), 1);
+      this.wake();
+    }
+  }
+
+  /** Something has changed: a machine may be free. */
+  wake(): void {
+    if (this.#trying === 0) this.#waiting[0]?.wake();
+    else this.#hasChanged = true;
+  }
+
+  async #try<Result>(attempt: () => Promise<Result>): Promise<Result> {
+    this.#trying += 1;
+    const index = this.#trying;
+    // A long attempt must not hold up those behind it.
+    const timer = setTimeout(() => this.#waiting[index]?.wake(), NEXT_MS);
+    try {
+      return await attempt();
+    } finally {
+      clearTimeout(timer);
+      this.#trying -= 1;
+      if (this.#trying === 0 && this.#hasChanged) {
+        this.#hasChanged = false;
+        setImmediate(() => this.wake());
+      }
+    }
+  }
+}

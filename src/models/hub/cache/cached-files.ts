@@ -1,0 +1,62 @@
+import { realpath, stat } from "node:fs/promises";
+import path from "node:path";
+import { listNames } from "../../../files/list-names.ts";
+import type { SharedFile } from "../hub-peers.ts";
+import { type BlobDigest, isCommit, isSha256, type RepoFile, type RepoListing } from "../hub-store.ts";
+import { RepoCache } from "./repo-cache.ts";
+import { isGguf, readSnapshots } from "./snapshots.ts";
+
+/** What the hub cache on this machine's disk has for other machines: complete files, by repository and digest. */
+export class CachedFiles {
+  readonly #cacheDir: string;
+
+  /** @param cacheDir contains the `models--owner--repo` folders */
+  constructor(cacheDir: string) {
+    this.#cacheDir = cacheDir;
+  }
+
+  /** The path of a file; undefined if it is not complete here. The names in it must have been checked. */
+  async find({ repo, digest, size }: SharedFile): Promise<string | undefined> {
+    const cache = await this.#repo(repo);
+    const blob = cache?.blob(digest.hex);
+    return blob !== undefined && (await cache?.isWhole(blob, size)) ? await cache?.real(blob) : undefined;
+  }
+
+  /** The models of a revision that are complete here; undefined if there are none. */
+  async list(repo: string, revision: string): Promise<RepoListing | undefined> {
+    const cache = await this.#repo(repo);
+    if (cache === undefined) return undefined;
+    const snapshots = await readSnapshots(cache, isGguf);
+    const snapshot = snapshots.find(
+      ({ commit, refs }) => commit === revision || (!isCommit(revision) && refs.includes(revision)),
+    );
+    if (snapshot === undefined || snapshot.files.length === 0) return undefined;
+    const digests = await digestsOf(cache);
+    const files = snapshot.files.flatMap(({ path: name, size, identity }): RepoFile[] => {
+      const digest = digests.get(identity);
+      return digest === undefined ? [] : [{ path: name, size, digest, xet: false }];
+    });
+    return { repo, commit: snapshot.commit, files };
+  }
+
+  async #repo(repo: string): Promise<RepoCache | undefined> {
+    const folder = await realpath(this.#cacheDir).catch(() => undefined);
+    return folder === undefined ? undefined : new RepoCache(folder, repo);
+  }
+}
+
+/** The digests of a repository's blobs, by what identifies them on disk: snapshots have links to them, of any kind. */
+async function digestsOf(cache: RepoCache): Promise<Map<string, BlobDigest>> {
+  const digests = new Map<string, BlobDigest>();
+  for (const hex of await listNames(cache.blobs)) {
+    const digest = digestOf(hex);
+    const info = digest && (await stat(path.join(cache.blobs, hex), { bigint: true }).catch(() => undefined));
+    if (digest && info) digests.set(`${info.dev}:${info.ino}`, digest);
+  }
+  return digests;
+}
+
+function digestOf(hex: string): BlobDigest | undefined {
+  if (isSha256(hex)) return { algorithm: "sha256", hex };
+  return isCommit(hex) ? { algorithm: "git-sha1", hex } : undefined;
+}

@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { fleetSchema } from "../../src/dialects/management/fleet-routes.ts";
+import { NATS_SERVER, type NatsServer, startNats } from "../support/nats-server.ts";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+
+let nats: NatsServer;
+let desk: TestDaemon;
+const daemons: TestDaemon[] = [];
+
+async function join(name: string, url = nats.url): Promise<TestDaemon> {
+  const daemon = await startDaemon({ args: ["--fleet-nats", url, "--fleet-name", name] });
+  daemons.push(daemon);
+  return daemon;
+}
+
+async function fleetOf({ url }: TestDaemon) {
+  return fleetSchema.parse(await (await fetch(`${url}/api/fleet`)).json());
+}
+
+async function namesAt(daemon: TestDaemon): Promise<string> {
+  return (await fleetOf(daemon)).machines.map(({ name }) => name).join(" ");
+}
+
+describe.skipIf(NATS_SERVER === null)("the machines of a fleet", () => {
+  beforeAll(async () => {
+    nats = await startNats();
+    [desk] = await Promise.all([join("desk"), join("attic")]);
+  });
+
+  afterAll(async () => {
+    await Promise.all(daemons.map((daemon) => daemon.stop()));
+    await nats.stop();
+  });
+
+  test("see each other, with what they have loaded", async () => {
+    await expect.poll(() => namesAt(desk)).toMatch(/^(desk attic|attic desk)$/);
+    const { joined, connected, machines } = await fleetOf(desk);
+    expect({ joined, connected }).toEqual({ joined: true, connected: true });
+    const [self, other] = machines;
+    expect(self).toMatchObject({ self: true, state: "ready", running: 0 });
+    expect(other).toMatchObject({ self: false, engine: self?.engine, version: self?.version });
+    const model = other?.models.find(({ loaded }) => loaded);
+    expect(model?.slots).toBeGreaterThan(0);
+    const same = self?.models.find(({ alias }) => alias === model?.alias);
+    expect(same).toMatchObject({ files: model?.files, settings: model?.settings });
+    expect(desk.logs()).toContain("Fleet: joined as ");
+    const metrics = await (await fetch(`${desk.url}/metrics`)).text();
+    expect(metrics).toContain("service_fleet_machines 2\n");
+  });
+
+  test("are missed two seconds after they were killed, and at once when they were stopped", async () => {
+    const [killed, stopped] = await Promise.all([join("killed"), join("stopped")]);
+    await expect.poll(async () => (await fleetOf(desk)).machines.length).toBe(4);
+    killed.kill("SIGKILL");
+    const before = performance.now();
+    await expect.poll(() => namesAt(desk)).not.toContain("killed");
+    expect(performance.now() - before).toBeLessThan(4000);
+    stopped.kill("SIGTERM");
+    await stopped.exited;
+    await expect.poll(() => namesAt(desk), { timeout: 1500 }).not.toContain("stopped");
+  });
+
+  test("work alone without the NATS server, and find each other again when it is back", async () => {
+    await nats.kill("SIGKILL");
+    await expect.poll(async () => (await fleetOf(desk)).connected).toBe(false);
+    expect((await fleetOf(desk)).machines.length).toBe(1);
+    const late = await join("late");
+    expect(late.logs()).toContain(
+      "Fleet: the NATS server is not reachable yet; late works alone until it is",
+    );
+    await nats.restart();
+    await expect.poll(async () => (await fleetOf(desk)).machines.length).toBe(3);
+    await expect.poll(async () => (await fleetOf(late)).machines.length).toBe(3);
+  });
+
+  test("may need a password, a token or nothing", async () => {
+    const locked = await startNats({ config: 'authorization { user: "us", password: "p@ss" }' });
+    try {
+      const right = await join("right", locked.url.replace("//", "//us:p%40ss@"));
+      await expect.poll(async () => (await fleetOf(right)).connected).toBe(true);
+      const wrong = await join("wrong", locked.url.replace("//", "//us:wrong@"));
+      await expect
+        .poll(() => wrong.logs())
+        .toMatch(/NATS server is not reachable, and is tried again: .*uthorization/);
+      expect(wrong.logs()).not.toContain("us:wrong");
+      expect((await fleetOf(wrong)).connected).toBe(false);
+    } finally {
+      await locked.stop();
+    }
+  });
+});

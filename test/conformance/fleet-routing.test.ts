@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { NATS_SERVER } from "../support/nats-server.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
+import { ask, FLEET_MODEL, fleetOf, TestFleet } from "../support/test-fleet.ts";
+
+/** Requests that a daemon has been asked for by clients or other machines. */
+async function requestsOf({ url }: TestDaemon): Promise<number> {
+  const metrics = await (await fetch(`${url}/metrics`)).text();
+  return Number(/service_requests_total\{endpoint="chat"\} (\d+)/.exec(metrics)?.[1]);
+}
+
+async function read({ url }: TestDaemon, path: string): Promise<string> {
+  return await (await fetch(`${url}${path}`)).text();
+}
+
+async function runningAt(daemon: TestDaemon): Promise<number> {
+  const [self] = (await fleetOf(daemon)).machines;
+  return self?.running ?? 0;
+}
+
+describe.skipIf(NATS_SERVER === null)("a request to a fleet", () => {
+  let fleet: TestFleet;
+  let desk: TestDaemon;
+  let attic: TestDaemon;
+
+  beforeAll(async () => {
+    fleet = await TestFleet.start();
+    [desk, attic] = await Promise.all([fleet.join("desk", { hasModel: false }), fleet.join("attic")]);
+    await fleet.complete(desk, 2, 1);
+  });
+  afterAll(async () => await fleet.stop());
+
+  test("for a model that another machine has is answered as that machine answers", async () => {
+    const there = await ask(attic, "once upon a time");
+    expect(there).toMatchObject({ status: 200, body: { usage: { completion_tokens: 48 } } });
+    const here = await ask(desk, "once upon a time");
+    expect(here.text).toBe(there.text);
+    expect(here.body).toMatchObject({ model: FLEET_MODEL, usage: { completion_tokens: 48 } });
+  });
+
+  test("finds that model in every API's list", async () => {
+    for (const path of ["/v1/models", "/ollama/api/tags", "/api/models"])
+      expect(await read(desk, path)).toContain(FLEET_MODEL);
+    expect(JSON.parse(await read(desk, `/api/models/${FLEET_MODEL}`))).toMatchObject({
+      source: "fleet",
+      from: "attic",
+    });
+  });
+
+  test.each([
+    ["/v1/messages", { max_tokens: 8, messages: [{ role: "user", content: "a" }] }],
+    ["/api/chat", { messages: [{ role: "user", content: "a" }] }],
+    ["/api/generate", { prompt: "a", max_tokens: 8 }],
+    ["/v1/completions", { prompt: "a", max_tokens: 8, logprobs: 2, temperature: 0 }],
+    ["/v1/completions", { prompt: "a", max_tokens: 8, n: 2 }],
+    ["/v1/responses", { input: "a", max_output_tokens: 16 }],
+    ["/tokenize", { content: "once upon a time" }],
+  ])("%s with %j works on any entrance", async (path, body) => {
+    const answers = await Promise.all(
+      [desk, attic].map(async ({ url }) => {
+        const response = await fetch(`${url}${path}`, {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify({ model: FLEET_MODEL, ...body }),
+        });
+        return { status: response.status, text: await response.text() };
+      }),
+    );
+    const [here, there] = answers;
+    expect(here?.text.slice(0, 2000)).toMatch(/^[{[]/);
+    expect([here?.status, there?.status]).toEqual([200, 200]);
+  });
+
+  test("with a field that is wrong gets the same error as on that machine", async () => {
+    const wrong = { logit_bias: { 999999: 1 } };
+    const [here, there] = await Promise.all([ask(desk, "a", wrong), ask(attic, "a", wrong)]);
+    expect(here).toEqual(there);
+    expect(here.status).toBe(400);
+    const tooLong = await ask(desk, "a b ".repeat(3000));
+    expect(tooLong).toMatchObject({ status: 400, body: { error: { code: "context_length_exceeded" } } });
+  });
+
+  test("for a model that nobody has is 404", async () => {
+    expect(await ask(desk, "a", { model: "nonexistent" })).toMatchObject({ status: 404 });
+  });
+
+  test("is streamed piece by piece, and ended on the other machine when the client leaves", async () => {
+    const stop = new AbortController();
+    const response = await fetch(`${desk.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({
+        model: FLEET_MODEL,
+        messages: [{ role: "user", content: "a" }],
+        stream: true,
+        max_tokens: 1900,
+        ignore_eos: true,
+      }),
+      signal: stop.signal,
+    });
+    const reader = response.body?.getReader();
+    await reader?.read();
+    await expect.poll(async () => await runningAt(attic)).toBe(1);
+    stop.abort();
+    await expect.poll(async () => await runningAt(attic), { timeout: 1500 }).toBe(0);
+  });
+
+  test("waits in the entrance's queue while all machines are busy, and none is lost", async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 16 }, async (_, index) => await ask(desk, `the ${index}`, { max_tokens: 24 })),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+  });
+
+  test("goes to several machines, and a conversation to the one that knows its beginning", async () => {
+    const cellar = await fleet.join("cellar");
+    await fleet.complete(desk, 3, 2);
+    const before = [await requestsOf(attic), await requestsOf(cellar)];
+    await Promise.all(
+      Array.from({ length: 8 }, async (_, index) => await ask(desk, `of ${index}`, { max_tokens: 64 })),
+    );
+    const after = [await requestsOf(attic), await requestsOf(cellar)];
+    expect(after[0]).toBeGreaterThan(before[0] ?? 0);
+    expect(after[1]).toBeGreaterThan(before[1] ?? 0);
+    const messages = [{ role: "user", content: "once upon a time there was a ".repeat(20) }];
+    const cached: number[] = [];
+    for (let turn = 0; turn < 4; turn += 1) {
+      const { text, body } = await ask(desk, "", { messages, max_tokens: 8 });
+      const usage = JSON.stringify(body);
+      cached.push(Number(/"cached_tokens":(\d+)/.exec(usage)?.[1]));
+      messages.push({ role: "assistant", content: text }, { role: "user", content: "and" });
+    }
+    expect(cached.slice(1).every((tokens) => tokens > 100)).toBe(true);
+  });
+});

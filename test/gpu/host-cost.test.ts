@@ -1,0 +1,35 @@
+import fs from "node:fs";
+import { afterAll, describe, expect, test } from "vitest";
+import { measureHostCost, nullSpec } from "../../scripts/bench/gpu/host-cost.ts";
+import { findDawn } from "../../src/engine/gpu/find-dawn.ts";
+import { preparedEngine, temporaryFolder, writeModel } from "../support/engine-fixture.ts";
+import { requireOnCi } from "../support/require-on-ci.ts";
+import { tinyLlama } from "../support/tiny-models.ts";
+
+const hasDawn = findDawn() !== undefined;
+requireOnCi("Dawn", hasDawn);
+
+const folder = temporaryFolder();
+afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+describe.skipIf(!hasDawn)("what a step costs the host, on a backend that executes nothing", () => {
+  test("a token of two blocks takes so many programs, submissions and calls into Dawn", async () => {
+    const engine = await preparedEngine();
+    const file = writeModel(folder, "counted", tinyLlama());
+    const spec = nullSpec(file, 256, { batchSize: 64, replay: true });
+    const task = { engine, tokens: 30, promptTokens: 64, repeats: 1, counts: true };
+    const [{ decode, prefill }] = await Promise.all([
+      measureHostCost({ ...task, spec }),
+      // llama.cpp would go to the CPU in silence.
+      expect(
+        measureHostCost({ ...task, spec: { ...spec, gpu: { ...spec.gpu!, name: "No such adapter" } } }),
+      ).rejects.toThrow("no layer is on the GPU"),
+    ]);
+    // The prompt's step and the end of the answer are included. What is not replayed takes twice as many calls from llama.cpp.
+    expect(decode).toMatchObject({ programs: 42, submissions: 2 });
+    expect(decode.calls).toBeLessThanOrEqual(145);
+    expect(decode.imports).toBeLessThanOrEqual(33);
+    expect(prefill).toMatchObject({ programs: 38, submissions: 2 });
+    expect(prefill.imports).toBeLessThanOrEqual(33);
+  });
+});

@@ -1,0 +1,107 @@
+import { type Beat, type Card, type CardModel, PROTOCOL } from "../../src/fleet/card.ts";
+import type { FleetConnection, ReadMessage } from "../../src/fleet/fleet-connection.ts";
+
+/** What the parts of a fleet use of a connection. */
+type Wired = Pick<
+  FleetConnection,
+  "subject" | "publish" | "listen" | "ask" | "onChange" | "maxPayload" | "nats" | "joined" | "close"
+> & { isConnected: boolean };
+
+/** Stands for a NATS server: passes messages between connections of this process, at once. */
+export class FleetWire {
+  readonly #readers: { readonly pattern: string; readonly read: ReadMessage; readonly owner: Wired }[] = [];
+  maxPayload = 1024 * 1024;
+
+  connect(): FleetConnection & { isConnected: boolean } {
+    const wired: Wired = {
+      isConnected: true,
+      nats: undefined,
+      joined: Promise.resolve(),
+      maxPayload: this.maxPayload,
+      subject: (...parts) => ["fleet", ...parts].join("."),
+      publish: (subject, data) => {
+        if (wired.isConnected) this.#send(subject, data, undefined);
+        return wired.isConnected;
+      },
+      ask: (subject, data) =>
+        new Promise((resolve, reject) => {
+          if (!this.#send(subject, data, resolve)) reject(new Error("no responders"));
+        }),
+      listen: (pattern, read) => void this.#readers.push({ pattern, read, owner: wired }),
+      onChange: () => undefined,
+      close: async () => undefined,
+    };
+    // The wire has all that is public of a connection.
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    return wired as unknown as FleetConnection & { isConnected: boolean };
+  }
+
+  #send(subject: string, data: Uint8Array, reply: ((data: Uint8Array) => void) | undefined): boolean {
+    const there = this.#readers.filter(
+      ({ pattern, owner }) =>
+        owner.isConnected &&
+        (pattern === subject || (pattern.endsWith(".>") && subject.startsWith(pattern.slice(0, -1)))),
+    );
+    for (const { read } of there) read(data, subject, reply);
+    return there.length > 0;
+  }
+}
+
+/** An id that a name stands for. */
+export function idOf(name: string): string {
+  return Buffer.from(name).toString("hex").padEnd(32, "0").slice(0, 32);
+}
+
+export function card(name: string, further: Partial<Card> = {}): Card {
+  return {
+    protocol: PROTOCOL,
+    id: idOf(name),
+    revision: 1,
+    name,
+    version: "1.2.3",
+    engine: "e".repeat(64),
+    processor: { name: "a processor", system: "linux x64", usable: 4, cores: 2 },
+    gpus: [],
+    memory: { total: 16e9, models: 12e9 },
+    models: [],
+    ...further,
+  };
+}
+
+export function beat(name: string, further: Partial<Beat> = {}): Beat {
+  return {
+    protocol: PROTOCOL,
+    id: idOf(name),
+    revision: 1,
+    state: "ready",
+    memoryUsed: 0,
+    loaded: [],
+    speeds: [],
+    ...further,
+  };
+}
+
+export function cardModel(alias: string): CardModel {
+  return {
+    alias,
+    files: "f".repeat(64),
+    settings: "5".repeat(64),
+    bytes: 1000,
+    gguf: {
+      architecture: "llama",
+      parameters: 1,
+      vocabSize: 1,
+      contextLength: 512,
+      embeddingLength: 64,
+      blockCount: 2,
+      quantization: "F32",
+      fileSize: 1000,
+      purpose: "generate",
+    },
+    capabilities: { vision: false, audio: false, tools: false, thinking: false, json: true },
+    contextSize: 512,
+    adapters: [],
+    modifiedAt: 0,
+    isDefault: true,
+  };
+}

@@ -1,0 +1,100 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { vi } from "vitest";
+import { fleetSchema } from "../../src/dialects/management/fleet-routes.ts";
+import { writeModel } from "./engine-fixture.ts";
+import { type NatsServer, startNats } from "./nats-server.ts";
+import { startDaemon, type TestDaemon } from "./start-daemon.ts";
+import { CHATML_TEMPLATE, CHATML_WORDS, tinyLlama } from "./tiny-models.ts";
+
+/** The model of {@link TestFleet}, in a folder for `models.dirs`. */
+export const FLEET_MODEL = "fleet-tiny";
+
+const WAIT = { timeout: 60_000, interval: 100 };
+
+export interface FleetMachineOptions {
+  /** False: it has no model of its own. */
+  readonly hasModel?: boolean;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** A NATS server with daemons on this machine. */
+export class TestFleet {
+  readonly nats: NatsServer;
+  readonly #folder: string;
+  readonly #daemons = new Set<TestDaemon>();
+
+  private constructor(nats: NatsServer, folder: string) {
+    this.nats = nats;
+    this.#folder = folder;
+  }
+
+  static async start(): Promise<TestFleet> {
+    const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-fleet-"));
+    const options = { embedding: 128, blocks: 4, context: 2048, words: CHATML_WORDS };
+    writeModel(folder, FLEET_MODEL, tinyLlama({ ...options, chatTemplate: CHATML_TEMPLATE }));
+    return new TestFleet(await startNats(), folder);
+  }
+
+  /** Starts a daemon that joins. */
+  async join(name: string, { hasModel = true, env = {} }: FleetMachineOptions = {}): Promise<TestDaemon> {
+    const daemon = await startDaemon({
+      env: {
+        SERVICE_FLEET_NATS: this.nats.url,
+        SERVICE_FLEET_NAME: name,
+        SERVICE_MODELS_DIRS: hasModel ? this.#folder : "",
+        ...(hasModel && { SERVICE_MODELS_LOAD: FLEET_MODEL }),
+        SERVICE_ENGINE_THREADS: "1",
+        ...env,
+      },
+    });
+    this.#daemons.add(daemon);
+    return daemon;
+  }
+
+  /** Waits until a machine sees so many, itself included, and the model loaded on so many. */
+  async complete(daemon: TestDaemon, machines: number, loaded: number): Promise<void> {
+    await vi.waitFor(async () => {
+      const fleet = await fleetOf(daemon);
+      const having = fleet.machines.filter(({ models }) =>
+        models.some((model) => model.alias === FLEET_MODEL && model.loaded),
+      );
+      const seen = `${fleet.machines.length} machines, ${having.length} with the model`;
+      if (seen !== `${machines} machines, ${loaded} with the model`) throw new Error(`the fleet has ${seen}`);
+    }, WAIT);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.#daemons].map((daemon) => daemon.stop()));
+    await this.nats.stop();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+export async function fleetOf({ url }: TestDaemon) {
+  return fleetSchema.parse(await (await fetch(`${url}/api/fleet`)).json());
+}
+
+/** The whole text of a greedy answer of the model. */
+export async function ask(
+  { url }: TestDaemon,
+  content: string,
+  further: object = {},
+  signal?: AbortSignal,
+): Promise<{ status: number; text: string; body: unknown }> {
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({
+      model: FLEET_MODEL,
+      messages: [{ role: "user", content }],
+      max_tokens: 48,
+      temperature: 0,
+      ...further,
+    }),
+    ...(signal && { signal }),
+  });
+  const body: { choices?: { message: { content: string } }[] } = JSON.parse(await response.text());
+  return { status: response.status, text: body.choices?.[0]?.message.content ?? "", body };
+}

@@ -1,0 +1,45 @@
+import { describe, expect, test } from "vitest";
+import { fleetReport } from "../../../../src/fleet/fleet-report.ts";
+import { fakeApp } from "../../../support/fake-services.ts";
+import { beat, card, cardModel } from "../../../support/fleet-wire.ts";
+
+const model = cardModel("tiny");
+
+describe("GET /api/fleet", () => {
+  test("says that a daemon works alone", async () => {
+    const answer = await fakeApp().request("/api/fleet");
+    expect(await answer.json()).toEqual({ joined: false, connected: false, name: "", machines: [] });
+  });
+
+  test("tells what the machines have and do, this one first", async () => {
+    const self = { card: card("zoe", { models: [model] }), beat: beat("zoe") };
+    const load = { alias: "tiny", slots: 4, running: 2, waiting: 1, contextSize: 512, gpuLayers: 0 };
+    const other = {
+      card: card("amy", { models: [model], gpus: [{ name: "a GPU", backend: "vulkan", memory: 8 }] }),
+      beat: beat("amy", {
+        state: "draining",
+        loaded: [load],
+        speeds: [{ alias: "tiny", decode: 20, prefill: 0 }],
+      }),
+    };
+    const fleet = { joined: Promise.resolve(), report: () => fleetReport(true, self, [other]) };
+    const answer = await fakeApp({ overrides: { fleet } }).request("/api/fleet");
+    expect(await answer.json()).toMatchObject({
+      joined: true,
+      connected: true,
+      name: "zoe",
+      machines: [
+        { name: "zoe", self: true, state: "ready", running: 0, models: [{ alias: "tiny", loaded: false }] },
+        {
+          name: "amy",
+          self: false,
+          state: "draining",
+          running: 2,
+          waiting: 1,
+          gpus: [{ name: "a GPU", memory_bytes: 8 }],
+          models: [{ loaded: true, slots: 4, decode_tokens_per_second: 20 }],
+        },
+      ],
+    });
+  });
+});

@@ -1,0 +1,90 @@
+import { readdirSync, rmSync } from "node:fs";
+import path from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import type { ConfigInput } from "../../../../../src/config/schema.ts";
+import { type BatchApp, batchApp } from "../../../../support/batch-app.ts";
+
+async function setUp(config: ConfigInput = {}): Promise<BatchApp & { readonly left: () => string[] }> {
+  const app = await batchApp({ config });
+  onTestFinished(async () => {
+    await app[Symbol.asyncDispose]();
+    rmSync(app.folder, { recursive: true, force: true });
+  });
+  return { ...app, left: () => readdirSync(path.join(app.folder, "batches/data/files")) };
+}
+
+function form(fields: Readonly<Record<string, string | File>>): RequestInit {
+  const body = new FormData();
+  for (const [name, value] of Object.entries(fields)) body.set(name, value);
+  return { method: "POST", body };
+}
+
+const FILE = new File(["{}\n"], "in.jsonl");
+
+test("a file may come before or after its purpose, and lives as long as it is told to", async () => {
+  const { app } = await setUp();
+  const life = { "expires_after[anchor]": "created_at", "expires_after[seconds]": "3600" };
+  const first = await app.request("/v1/files", form({ file: FILE, purpose: "batch", ...life }));
+  const stored: { created_at: number; expires_at: number } = JSON.parse(await first.text());
+  expect(stored).toMatchObject({ object: "file", bytes: 3, filename: "in.jsonl", purpose: "batch" });
+  expect(stored.expires_at - stored.created_at).toBe(3600);
+  expect((await app.request("/v1/files", form({ purpose: "batch", file: FILE }))).status).toBe(200);
+});
+
+test.each([
+  ["another purpose", { file: FILE, purpose: "fine-tune" }, "purpose"],
+  ["no purpose", { file: FILE }, "purpose"],
+  ["no file", { purpose: "batch" }, "file"],
+  [
+    "too short a life",
+    { file: FILE, purpose: "batch", "expires_after[seconds]": "5" },
+    "expires_after[seconds]",
+  ],
+])("with %s an upload is refused, and leaves nothing", async (_what, fields, param) => {
+  const { app, left } = await setUp();
+  await app.request("/v1/files");
+  const answer = await app.request("/v1/files", form(fields));
+  expect(answer.status).toBe(400);
+  expect(await answer.json()).toMatchObject({ error: { code: "invalid_parameter", param } });
+  expect(left()).toEqual([]);
+});
+
+test("a file that is too large is refused as soon as it is, and leaves nothing", async () => {
+  const { app, left } = await setUp({ batches: { max_file_size: 1024 } });
+  const file = new File(["x".repeat(100_000)], "in.jsonl");
+  const answer = await app.request("/v1/files", form({ file, purpose: "batch" }));
+  expect(answer.status).toBe(413);
+  expect(left()).toEqual([]);
+});
+
+test("a form with very many parts, or with two files, is refused", async () => {
+  const { app, left } = await setUp();
+  const many = Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`field${at}`, "x"]));
+  expect((await app.request("/v1/files", form({ file: FILE, ...many }))).status).toBe(400);
+  const body = new FormData();
+  for (const name of ["one", "two"]) body.append("file", FILE, name);
+  expect((await app.request("/v1/files", { method: "POST", body })).status).toBe(400);
+  expect(left()).toEqual([]);
+});
+
+test("what is no form is refused", async () => {
+  const { app } = await setUp();
+  const answer = await app.request("/v1/files", { method: "POST", body: "{}" });
+  expect(answer.status).toBe(415);
+});
+
+test("a part of a file is read, and the list has no files of other purposes", async () => {
+  const { app } = await setUp();
+  const stored = await app.request("/v1/files", form({ file: FILE, purpose: "batch" }));
+  const { id }: { id: string } = JSON.parse(await stored.text());
+  const part = await app.request(`/v1/files/${id}/content`, { headers: { range: "bytes=0-1" } });
+  expect([part.status, await part.text()]).toEqual([206, "{}"]);
+  const list = await app.request("/v1/files?purpose=vision");
+  expect(await list.json()).toEqual({
+    object: "list",
+    data: [],
+    first_id: null,
+    last_id: null,
+    has_more: false,
+  });
+});

@@ -1,0 +1,70 @@
+import fs from "node:fs";
+import { expect, test } from "vitest";
+import {
+  type ProgramClasses,
+  type ShaderModuleDescriptor,
+  sizeMaskScan,
+  sizeVectorProduct,
+  sizeWorkgroups,
+} from "../../../../../src/engine/gpu/programs/size-workgroups.ts";
+import { STOCK_WASM_PATH } from "../../../../../src/engine/prepare-engine.ts";
+
+/** The templates of llama.cpp's programs that contain a text, as they lie in its WASM. */
+const templates = fs
+  .readFileSync(STOCK_WASM_PATH, "latin1")
+  .split("\0")
+  .filter((text) => text.includes("@compute"));
+
+/** A template with all of its parts, for workgroups of so many threads. */
+function withThreads(template: string, threads: number): string {
+  return template
+    .replaceAll("OUTPUTS_PER_WG", "4")
+    .replaceAll("WG_SIZE", String(threads))
+    .replaceAll("THREADS_PER_BLOCK", "16");
+}
+
+/** What a device would be given of a program. */
+function given(code: string, isFallbackAdapter: boolean): string {
+  const seen: ShaderModuleDescriptor[] = [];
+  const prototype = {
+    adapterInfo: { isFallbackAdapter },
+    createShaderModule: (descriptor: ShaderModuleDescriptor) => {
+      seen.push(descriptor);
+      return {};
+    },
+  };
+  const classes: ProgramClasses = { GPUDevice: { prototype } };
+  sizeWorkgroups(classes);
+  classes.GPUDevice.prototype.createShaderModule({ label: "program", code });
+  expect(seen[0]?.label).toBe("program");
+  return seen[0]?.code ?? "";
+}
+
+test("each place of llama.cpp's vector products that means threads is found, and no other", () => {
+  const products = templates.filter((text) => text.includes("fn accumulate_vec_dot("));
+  // Of matrices, and of the matrices of experts; each once as it is and once with parts of other files.
+  expect(products.length).toBeGreaterThanOrEqual(2);
+  for (const product of products) {
+    expect(product).toContain("@workgroup_size(WG_SIZE)");
+    expect(sizeVectorProduct(withThreads(product, 256))).toBe(withThreads(product, 32));
+  }
+});
+
+test("the scan of a mask has a thread for each position that it looks at", () => {
+  const scans = templates.filter((text) => text.includes("var<workgroup> wg_any:"));
+  expect(scans).toHaveLength(1);
+  const scan = String(scans[0])
+    .replace(/#(?:ifndef|define|endif).*\n/g, "")
+    .replaceAll("KV_TILE", "32");
+  expect(sizeMaskScan(withThreads(scan, 1024))).toBe(withThreads(scan, 32));
+  // A GPU that allows fewer threads than there are positions keeps its number.
+  expect(sizeMaskScan(withThreads(scan, 16))).toBe(withThreads(scan, 16));
+});
+
+test("vector products keep their threads on a GPU, and other programs everywhere", () => {
+  const product = withThreads(String(templates.find((text) => text.includes("fn accumulate_vec_dot("))), 256);
+  expect(given(product, false)).toBe(product);
+  expect(given(product, true)).not.toBe(product);
+  const other = "@compute @workgroup_size(256) fn main() { for (var k = 0; k < 9; k += 256) {} }";
+  expect(given(other, true)).toBe(other);
+});
