@@ -17,6 +17,7 @@ const COMMANDS: ReadonlyMap<string, MakeCommand> = new Map<string, MakeCommand>(
   ["chat", async (io) => (await import("./commands/chat.ts")).chatCommand(io)],
   ["launch", async (io) => (await import("./commands/launch.ts")).launchCommand(io)],
   ["experiment", async (io) => (await import("./commands/experiment.ts")).experimentCommand(io)],
+  ["batch", async (io) => (await import("./commands/batch.ts")).batchCommand(io)],
   ["embed", async (io) => (await import("./commands/embed.ts")).embedCommand(io)],
   ["search", async (io) => (await import("./commands/search.ts")).searchCommand(io)],
   ["pull", async (io) => (await import("./commands/pull.ts")).pullCommand(io)],

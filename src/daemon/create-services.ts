@@ -159,6 +159,7 @@ export async function createServices(
     logger,
     host,
     fleet,
+    shared: fleet?.records,
     version,
     startedAt,
     life,

@@ -4,6 +4,7 @@ import type { Config } from "../config/schema.ts";
 import type { Life } from "../http/errors/serving.ts";
 import type { Inference } from "../inference/inference.ts";
 import type { Models } from "../models/model.ts";
+import type { SharedRecords } from "./shared-records.ts";
 
 /** Services for the routes of every dialect, created once by the daemon or by a page. */
 export interface Services {
@@ -22,6 +23,8 @@ export interface Services {
     /** SHA-256 of the engine's WebAssembly. */
     readonly engineSha256: string;
   };
+  /** What all machines of a fleet can read; absent without one. */
+  readonly shared?: SharedRecords | undefined;
   /** From package.json. */
   readonly version: string;
   readonly life: Life;

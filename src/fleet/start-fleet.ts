@@ -3,6 +3,7 @@ import { CachedFiles } from "../models/hub/cache/cached-files.ts";
 import type { HubPeers } from "../models/hub/hub-peers.ts";
 import { FileFetcher } from "./files/file-fetcher.ts";
 import { serveFiles } from "./files/file-server.ts";
+import type { SharedRecords } from "../dialects/shared-records.ts";
 import type { FleetView } from "../dialects/management/fleet-routes.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { FollowRequest } from "../http/middleware/request-log.ts";
@@ -12,6 +13,7 @@ import type { Metrics } from "../metrics/metrics.ts";
 import type { Models } from "../models/model.ts";
 import type { Offer } from "./call-schemas.ts";
 import { Dispatch, findIn } from "./dispatch.ts";
+import { JetStreamRecords } from "./jetstream-records.ts";
 import { FleetConnection } from "./fleet-connection.ts";
 import { FleetInference } from "./fleet-inference.ts";
 import { withFleetModels } from "./fleet-models.ts";
@@ -45,6 +47,8 @@ export interface Fleet extends FleetView {
   readonly presence: Presence;
   /** Brings files of the hub from other machines; undefined: this machine takes and gives none. */
   readonly peers: HubPeers | undefined;
+  /** What all machines can read. */
+  readonly records: SharedRecords;
   /** Told of this machine's own work. */
   readonly followWork: FollowWork;
   /** The models of all machines. */
@@ -94,6 +98,7 @@ export function startFleet(options: FleetOptions): Fleet {
     connection,
     presence,
     peers: shares ? new FileFetcher({ connection, presence }) : undefined,
+    records: new JetStreamRecords(connection, config.fleet.prefix, logger),
     followWork: speeds.follow(followWork),
     models: withFleetModels(models, () => presence.machines),
     joined: connection.joined,

@@ -34,8 +34,18 @@ afterEach(async () => {
 describe.skipIf(NATS_SERVER === null)("configs/fleet/nats.conf", () => {
   test("has machines join over TLS with their password, and with no other", async () => {
     const server = await start();
-    await Promise.all([join("one", [server]), join("two", [server])]);
+    const [one, two] = await Promise.all([join("one", [server]), join("two", [server])]);
     await seeEachOther(2);
+    const made = await fetch(`${one.url}/v1/responses`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ model: "daybreak-mini", input: "Hello", max_output_tokens: 1 }),
+    });
+    const { id } = z.object({ id: z.string() }).parse(await made.json());
+    const kept = `/v1/responses/${id}`;
+    expect((await fetch(two.url + kept)).status).toBe(200);
+    expect((await fetch(two.url + kept, { method: "DELETE" })).status).toBe(200);
+    expect((await fetch(one.url + kept)).status).toBe(404);
     const wrong = await join("wrong", [server], "another");
     await expect.poll(() => wrong.logs()).toMatch(/is not reachable, and is tried again: .*uthorization/);
     const plain = await startDaemon({ args: ["--fleet-nats", server.url.replace("tls:", "nats:")] });

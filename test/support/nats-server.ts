@@ -27,6 +27,8 @@ export interface NatsOptions {
   readonly config?: string;
   /** The configuration is this file, and nothing is added but where to listen; relative paths in it are in `folder`. */
   readonly configFile?: string;
+  /** A program, with its arguments, that starts the server in its own place: "prlimit --fsize=65536", say. */
+  readonly through?: readonly string[];
   /** Variables that the configuration uses. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -95,6 +97,7 @@ async function startServer(options: NatsOptions, place: ClusterPlace | null): Pr
     writeFileSync(configFile, configuration(options, folder, certificate, place));
   }
   const start = {
+    through: options.through ?? [],
     program: NATS_SERVER,
     configFile,
     folder,
@@ -187,6 +190,7 @@ interface Run {
 
 interface Start {
   readonly program: string;
+  readonly through: readonly string[];
   readonly configFile: string;
   readonly folder: string;
   /** -1 for a free one. */
@@ -195,16 +199,14 @@ interface Start {
 }
 
 /** Starts the process and waits until it listens. */
-async function spawnServer({ program, configFile, folder, port, env }: Start): Promise<Run> {
-  const child = spawn(
-    program,
-    ["-c", configFile, "-a", "127.0.0.1", "-p", `${port}`, "--ports_file_dir", folder],
-    {
-      cwd: folder,
-      stdio: ["ignore", "pipe", "pipe"],
-      env: { ...process.env, ...env },
-    },
-  );
+async function spawnServer({ program, through, configFile, folder, port, env }: Start): Promise<Run> {
+  const args = ["-c", configFile, "-a", "127.0.0.1", "-p", `${port}`, "--ports_file_dir", folder];
+  const command = [...through, program, ...args];
+  const child = spawn(command[0] ?? "", command.slice(1), {
+    cwd: folder,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ...env },
+  });
   const killOnExit = (): void => void child.kill("SIGKILL");
   process.once("exit", killOnExit);
   let text = "";

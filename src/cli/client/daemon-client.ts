@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { z } from "zod";
 import { CliError } from "../cli-error.ts";
@@ -71,6 +72,30 @@ export class DaemonClient {
     }
   }
 
+  /** Sends a body that is read as it is sent. The daemon must have answered before: a stream is not sent twice. */
+  async upload<Schema extends z.ZodType>(
+    schema: Schema,
+    path: string,
+    { headers, body }: { readonly headers: Record<string, string>; readonly body: () => Readable },
+  ): Promise<z.input<Schema>> {
+    const { signal } = this.#options;
+    const answer = await this.#request({ method: "POST", path, headers, body, signal });
+    return this.#parse(schema, await this.#textOf(answer, signal));
+  }
+
+  /** The body of an answer as it is. */
+  async *bytes(path: string): AsyncGenerator<Uint8Array, void, undefined> {
+    const { signal } = this.#options;
+    const answer = await this.#send("GET", path, undefined, signal);
+    try {
+      yield* answer;
+    } catch (error) {
+      throw this.#explain(error, signal);
+    } finally {
+      answer.destroy();
+    }
+  }
+
   /**
    * What GET /health says: "ok" when the daemon serves, "starting" or "draining" when not. Undefined when no
    * daemon answers.
@@ -90,18 +115,20 @@ export class DaemonClient {
   }
 
   async #send(method: string, path: string, body: unknown, signal: AbortSignal): Promise<IncomingMessage> {
+    const json = body === undefined ? undefined : JSON.stringify(body);
+    const headers: Record<string, string> = json === undefined ? {} : { "content-type": "application/json" };
+    return await this.#request({ method, path, headers, body: json, signal });
+  }
+
+  async #request({ headers, ...rest }: Parameters<typeof sendRequest>[1]): Promise<IncomingMessage> {
+    const { signal } = rest;
     signal.throwIfAborted();
-    const headers: Record<string, string> = { accept: "application/json, application/x-ndjson" };
-    if (this.#options.apiKey) headers["authorization"] = `Bearer ${this.#options.apiKey}`;
-    if (body !== undefined) headers["content-type"] = "application/json";
-    const outgoing = {
-      method,
-      path,
-      headers,
-      body: body === undefined ? undefined : JSON.stringify(body),
-      signal,
+    const { apiKey } = this.#options;
+    const common = {
+      accept: "application/json, application/x-ndjson",
+      ...(apiKey && { authorization: `Bearer ${apiKey}` }),
     };
-    const answer = await this.#connect(outgoing);
+    const answer = await this.#connect({ ...rest, headers: { ...common, ...headers } });
     if ((answer.statusCode ?? 0) < 400) return answer;
     const failure = parseAs(errorBody, await this.#textOf(answer, signal));
     if (failure) throw new ApiError(failure, answer.statusCode);

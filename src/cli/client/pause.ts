@@ -4,9 +4,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 const POLL_MS = 100;
 
 /** Waits before the next poll. Rejects with the signal's reason when aborted. */
-export async function pause(signal: AbortSignal): Promise<void> {
+export async function pause(signal: AbortSignal, millis = POLL_MS): Promise<void> {
   try {
-    await sleep(POLL_MS, undefined, { signal });
+    await sleep(millis, undefined, { signal });
   } catch {
     signal.throwIfAborted();
   }

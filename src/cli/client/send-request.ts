@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import type { Readable } from "node:stream";
 import type { Endpoint } from "./endpoint.ts";
 
 /**
@@ -15,7 +16,8 @@ export interface OutgoingRequest {
   /** With its query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string | undefined;
+  /** A stream is made once the request is sent; its length is among the headers. */
+  readonly body?: string | (() => Readable) | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -57,7 +59,11 @@ export function sendRequest(endpoint: Endpoint, outgoing: OutgoingRequest): Prom
       if (signal.aborted) reject(signal.reason);
       else reject(connected ? error : new ConnectError(error.message, { cause: error }));
     });
-    request.end(body);
+    if (typeof body === "function") {
+      const stream = body();
+      stream.once("error", (error) => request.destroy(error));
+      stream.pipe(request);
+    } else request.end(body);
   });
 }
 
@@ -66,6 +72,6 @@ function protocolOf({ protocol }: URL): Pick<typeof http, "request"> {
   return protocol === "https:" ? process.getBuiltinModule("node:https") : http;
 }
 
-function lengthOf(body: string | undefined): Record<string, string | number> {
-  return body === undefined ? {} : { "content-length": Buffer.byteLength(body) };
+function lengthOf(body: OutgoingRequest["body"]): Record<string, string | number> {
+  return typeof body !== "string" ? {} : { "content-length": Buffer.byteLength(body) };
 }

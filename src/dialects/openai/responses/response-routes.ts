@@ -14,6 +14,7 @@ import { inputItemListSchema, inputItemQuerySchema, toInputItemList } from "./in
 import { beginResponse, responseSchema } from "./response-object.ts";
 import { toInferenceRequest } from "./response-request.ts";
 import { inputTokensRequestSchema, inputTokensSchema, responseRequestSchema } from "./response-schema.ts";
+import { KeptResponses } from "./kept-responses.ts";
 import { ResponseStore, type StoredResponse } from "./response-store.ts";
 import { ResponseWriter, type ResponseEvent } from "./response-writer.ts";
 
@@ -35,8 +36,8 @@ const shownQuerySchema = z.object({
 });
 
 /** The routes under /v1/responses, and the store they share. */
-export function responseRoutes(services: Pick<Services, "inference">): readonly Route[] {
-  const store = new ResponseStore();
+export function responseRoutes(services: Pick<Services, "inference" | "shared">): readonly Route[] {
+  const store = new KeptResponses(new ResponseStore(), services.shared);
   return [
     createRoute(services, store),
     inputTokensRoute(services, store),
@@ -47,13 +48,14 @@ export function responseRoutes(services: Pick<Services, "inference">): readonly 
   ];
 }
 
-function createRoute({ inference }: Pick<Services, "inference">, store: ResponseStore): Route {
+function createRoute({ inference }: Pick<Services, "inference">, store: KeptResponses): Route {
   return defineRoute({
     method: "POST",
     path: "/v1/responses",
     tag,
     summary: "Create a response",
-    description: "Unknown fields are ignored. A response is kept in memory unless `store` is false.",
+    description:
+      "Unknown fields are ignored. A response is kept in memory, for the API key that made it, unless `store` is false; in a fleet, all machines find it.",
     body: responseRequestSchema,
     answers: [
       { description: "The complete response.", schema: responseSchema },
@@ -65,7 +67,8 @@ function createRoute({ inference }: Pick<Services, "inference">, store: Response
       },
     ],
     async handle(context, { body }) {
-      const conversation = resolveConversation(body, store);
+      const owner = context.get("owner");
+      const conversation = resolveConversation(body, await store.referred(body, owner));
       const { model, events, warnings } = await generateWithTruncation(
         inference,
         body,
@@ -73,8 +76,8 @@ function createRoute({ inference }: Pick<Services, "inference">, store: Response
         context.req.raw.signal,
       );
       tellWarnings(context, warnings);
-      const writer = new ResponseWriter(beginResponse(body, model), (response) => {
-        if (response.store) store.add(response, [...conversation.items, ...response.output]);
+      const writer = new ResponseWriter(beginResponse(body, model), async (response) => {
+        if (response.store) await store.add(response, [...conversation.items, ...response.output], owner);
       });
       if (body.stream) {
         return streamResponse(context, frames(writer.events(events)), {
@@ -87,7 +90,7 @@ function createRoute({ inference }: Pick<Services, "inference">, store: Response
   });
 }
 
-function inputTokensRoute({ inference }: Pick<Services, "inference">, store: ResponseStore): Route {
+function inputTokensRoute({ inference }: Pick<Services, "inference">, store: KeptResponses): Route {
   return defineRoute({
     method: "POST",
     path: "/v1/responses/input_tokens",
@@ -98,14 +101,15 @@ function inputTokensRoute({ inference }: Pick<Services, "inference">, store: Res
     body: inputTokensRequestSchema,
     answers: [{ description: "The number of tokens.", schema: inputTokensSchema }],
     async handle(context, { body }) {
-      const request = toInferenceRequest(body, resolveConversation(body, store));
+      const referred = await store.referred(body, context.get("owner"));
+      const request = toInferenceRequest(body, resolveConversation(body, referred));
       const tokens = await countTokens(inference, request, context.req.raw.signal);
       return context.json({ object: "response.input_tokens", input_tokens: tokens });
     },
   });
 }
 
-function showRoute(store: ResponseStore): Route {
+function showRoute(store: KeptResponses): Route {
   return defineRoute({
     method: "GET",
     path: "/v1/responses/:id",
@@ -114,13 +118,13 @@ function showRoute(store: ResponseStore): Route {
     query: shownQuerySchema,
     answers: [{ description: "The response.", schema: responseSchema }],
     alwaysOn: true,
-    handle(context) {
-      return context.json(stored(store, pathId(context)).response);
+    async handle(context) {
+      return context.json((await stored(store, context)).response);
     },
   });
 }
 
-function inputItemsRoute(store: ResponseStore): Route {
+function inputItemsRoute(store: KeptResponses): Route {
   return defineRoute({
     method: "GET",
     path: "/v1/responses/:id/input_items",
@@ -129,13 +133,13 @@ function inputItemsRoute(store: ResponseStore): Route {
     query: inputItemQuerySchema,
     answers: [{ description: "The input items.", schema: inputItemListSchema }],
     alwaysOn: true,
-    handle(context, { query }) {
-      return context.json(toInputItemList(stored(store, pathId(context)), query));
+    async handle(context, { query }) {
+      return context.json(toInputItemList(await stored(store, context), query));
     },
   });
 }
 
-function cancelRoute(store: ResponseStore): Route {
+function cancelRoute(store: KeptResponses): Route {
   return defineRoute({
     method: "POST",
     path: "/v1/responses/:id/cancel",
@@ -145,8 +149,8 @@ function cancelRoute(store: ResponseStore): Route {
       "Responses are stored once they are complete. To cancel one in progress, close its connection.",
     answers: [],
     alwaysOn: true,
-    handle(context) {
-      const { response } = stored(store, pathId(context));
+    async handle(context) {
+      const { response } = await stored(store, context);
       throw new ServiceError(
         "invalid_parameter",
         `Response "${response.id}" is already ${response.status}; ` +
@@ -156,7 +160,7 @@ function cancelRoute(store: ResponseStore): Route {
   });
 }
 
-function deleteRoute(store: ResponseStore): Route {
+function deleteRoute(store: KeptResponses): Route {
   return defineRoute({
     method: "DELETE",
     path: "/v1/responses/:id",
@@ -164,9 +168,9 @@ function deleteRoute(store: ResponseStore): Route {
     summary: "Delete a stored response",
     answers: [{ description: "The response is deleted.", schema: deletedSchema }],
     alwaysOn: true,
-    handle(context) {
+    async handle(context) {
       const id = pathId(context);
-      if (!store.delete(id)) throw notFound(id);
+      if (!(await store.delete(id, context.get("owner")))) throw notFound(id);
       return context.json({ id, object: "response", deleted: true });
     },
   });
@@ -185,8 +189,9 @@ function pathId(context: AppContext): string {
 }
 
 /** @throws ServiceError response_not_found */
-function stored(store: ResponseStore, id: string): StoredResponse {
-  const found = store.get(id);
+async function stored(store: KeptResponses, context: AppContext): Promise<StoredResponse> {
+  const id = pathId(context);
+  const found = await store.get(id, context.get("owner"));
   if (!found) throw notFound(id);
   return found;
 }

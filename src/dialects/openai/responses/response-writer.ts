@@ -15,18 +15,18 @@ export interface ResponseEvent extends OutputEvent {
 /** Builds the events of one response and the response itself. The last event contains the complete response. */
 export class ResponseWriter {
   readonly #output: OutputWriter;
-  readonly #onComplete: (response: ResponseObject) => void;
+  readonly #onComplete: (response: ResponseObject) => void | Promise<void>;
   readonly #now: () => number;
   #response: ResponseObject;
   #events = 0;
 
   /**
    * @param response as it starts
-   * @param onComplete gets the response when it is complete, before the client does; not called when it fails
+   * @param onComplete gets the response when it is complete, before the client does, and is waited for; not called when it fails
    */
   constructor(
     response: ResponseObject,
-    onComplete: (response: ResponseObject) => void,
+    onComplete: (response: ResponseObject) => void | Promise<void>,
     now: () => number = Date.now,
   ) {
     this.#response = response;
@@ -62,7 +62,7 @@ export class ResponseWriter {
           status === "incomplete" ? { reason: "max_output_tokens", ...limitFields(event) } : null,
         usage: toUsage(event.usage),
       });
-      this.#onComplete(this.#response);
+      await this.#onComplete(this.#response);
       yield this.#lifecycle(`response.${status}`);
     }
   }

@@ -1,0 +1,79 @@
+import { createHash, randomUUID } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { stat } from "node:fs/promises";
+import path from "node:path";
+import { createInterface } from "node:readline";
+import { Readable } from "node:stream";
+import { z } from "zod";
+import { toError } from "../../errors/to-error.ts";
+import { usageError } from "../cli-error.ts";
+
+const lineSchema = z.looseObject({ url: z.string() });
+
+/** A file of requests on this machine. */
+export interface BatchFile {
+  readonly path: string;
+  /** SHA-256 of its content, by which the batch that was made of it is found again. */
+  readonly sha256: string;
+  /** What its first line is for. */
+  readonly endpoint: string;
+}
+
+/** Reads what there is to know of a file. @throws CliError */
+export async function readBatchFile(file: string): Promise<BatchFile> {
+  try {
+    const endpoint = await endpointOf(file);
+    const sum = createHash("sha256");
+    for await (const piece of createReadStream(file)) sum.update(piece);
+    if (endpoint !== undefined) return { path: file, sha256: sum.digest("hex"), endpoint };
+  } catch (error) {
+    throw usageError(`The file cannot be read: ${toError(error).message}`);
+  }
+  throw usageError(`${file} is not a file of requests: its first line must be a JSON object with a url.`);
+}
+
+async function endpointOf(file: string): Promise<string | undefined> {
+  const input = createReadStream(file);
+  try {
+    for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+      if (line.trim() !== "") return lineSchema.safeParse(parsed(line)).data?.url;
+    }
+    return undefined;
+  } finally {
+    input.destroy();
+  }
+}
+
+function parsed(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The form by which a file is uploaded; the file is read as it is sent. */
+export async function uploadForm(
+  file: string,
+): Promise<{ readonly headers: Record<string, string>; readonly body: () => Readable }> {
+  const boundary = `daybreak-${randomUUID()}`;
+  const name = encodeURIComponent(path.basename(file));
+  const head =
+    `--${boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n` +
+    `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${name}"\r\n\r\n`;
+  const tail = `\r\n--${boundary}--\r\n`;
+  const { size } = await stat(file);
+  const pieces = async function* (): AsyncGenerator<Uint8Array | string> {
+    yield head;
+    // What is appended meanwhile is not a part of it.
+    if (size > 0) yield* createReadStream(file, { end: size - 1 });
+    yield tail;
+  };
+  return {
+    headers: {
+      "content-type": `multipart/form-data; boundary=${boundary}`,
+      "content-length": String(head.length + size + tail.length),
+    },
+    body: () => Readable.from(pieces()),
+  };
+}

@@ -1,0 +1,175 @@
+import { createWriteStream } from "node:fs";
+import { rename } from "node:fs/promises";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { Command } from "commander";
+import { toError } from "../../errors/to-error.ts";
+import { BatchClient, type BatchObject, FILE_NAME } from "../batch/batch-client.ts";
+import { readBatchFile } from "../batch/batch-file.ts";
+import { followBatch } from "../batch/follow-batch.ts";
+import { CliError, usageError } from "../cli-error.ts";
+import type { CliIo } from "../cli-io.ts";
+import { connect } from "../client/connect.ts";
+import { EXIT } from "../exit-codes.ts";
+import { clientCommand, type ClientOptions } from "../options/client-command.ts";
+import { printable } from "../terminal/printable.ts";
+import { formatFields, formatTable } from "../terminal/table.ts";
+import { write, writeJson, writeLine } from "../terminal/write.ts";
+
+interface BatchOptions extends ClientOptions {
+  output?: string;
+  new?: boolean;
+}
+
+type Action = (io: CliIo, client: BatchClient, id: string, options: BatchOptions) => Promise<void>;
+
+const ACTIONS: ReadonlyMap<string, Action> = new Map<string, Action>([
+  ["list", list],
+  ["show", show],
+  ["cancel", cancel],
+  ["output", output],
+]);
+
+/** daybreak batch <file> | list | show | cancel | output */
+export function batchCommand(io: CliIo): Command {
+  return clientCommand("batch", "print the batch, or the list, as JSON")
+    .description("answer a file of requests in the background; the same file again goes on with its batch")
+    .argument(
+      "<file>",
+      "JSONL file of requests as for /v1/batches; or: list, show <id>, cancel <id>, output <id>",
+    )
+    .argument("[id]", "the batch to show or cancel, or whose output to print")
+    .option("-o, --output <file>", "write the answers to a file instead of printing them")
+    .option("--new", "begin anew, even if a batch was made of the same file")
+    .action(async (what: string, id: string | undefined, options: BatchOptions) => {
+      const client = new BatchClient(connect(io, options));
+      const action = ACTIONS.get(what);
+      if (!action) {
+        if (id !== undefined) throw usageError("Name one file of requests.");
+        return await run(io, client, what, options);
+      }
+      if (what !== "list" && id === undefined)
+        throw usageError(`Name the batch: daybreak batch ${what} <id>`);
+      return await action(io, client, id ?? "", options);
+    });
+}
+
+async function run(io: CliIo, client: BatchClient, path: string, options: BatchOptions): Promise<void> {
+  const file = await readBatchFile(path);
+  const found = options.new ? undefined : await client.find(file);
+  const begun = found ?? (await client.create(file));
+  const { id } = begun;
+  await writeLine(io.stderr, found ? `Going on with ${id}.` : `Created ${id}.`);
+  try {
+    const batch = await followBatch(io, client, begun);
+    await deliver(io, client, batch, options);
+  } catch (error) {
+    if (io.signal.aborted) {
+      await writeLine(
+        io.stderr,
+        `\nThe daemon goes on with ${id}. To watch it again: daybreak batch ${path}\nTo cancel it: daybreak batch cancel ${id}`,
+      );
+    }
+    throw error;
+  }
+}
+
+async function list(io: CliIo, client: BatchClient, _id: string, { json }: BatchOptions): Promise<void> {
+  const batches: BatchObject[] = [];
+  for await (const batch of client.all()) batches.push(batch);
+  if (json) return await writeJson(io.stdout, batches);
+  const rows = batches.map(
+    ({ id, status, request_counts: { total, completed, failed }, created_at: at, metadata }) => [
+      id,
+      status,
+      `${completed + failed}/${total}`,
+      String(failed),
+      new Date(at * 1000).toISOString(),
+      printable(metadata?.[FILE_NAME] ?? ""),
+    ],
+  );
+  for (const line of formatTable(["ID", "STATUS", "DONE", "FAILED", "CREATED", "FILE"], rows))
+    await writeLine(io.stdout, line);
+}
+
+async function show(io: CliIo, client: BatchClient, id: string, { json }: BatchOptions): Promise<void> {
+  const batch = await client.get(id);
+  if (json) return await writeJson(io.stdout, batch);
+  const { total, completed, failed } = batch.request_counts;
+  const fields: [string, string][] = [
+    ["id", batch.id],
+    ["status", batch.status],
+    ["endpoint", batch.endpoint],
+    ["requests", `${total}, ${completed} completed, ${failed} failed`],
+    ["tokens", `${batch.usage.input_tokens} in, ${batch.usage.output_tokens} out`],
+    ["created", new Date(batch.created_at * 1000).toISOString()],
+    ["file", printable(batch.metadata?.[FILE_NAME] ?? batch.input_file_id)],
+  ];
+  for (const line of formatFields(fields)) await writeLine(io.stdout, line);
+  for (const line of problemsOf(batch)) await writeLine(io.stdout, line);
+}
+
+async function cancel(io: CliIo, client: BatchClient, id: string, { json }: BatchOptions): Promise<void> {
+  const batch = await client.cancel(id);
+  if (json) return await writeJson(io.stdout, batch);
+  await writeLine(io.stdout, `Cancelled ${batch.id}; what is answered: daybreak batch output ${batch.id}`);
+}
+
+async function output(io: CliIo, client: BatchClient, id: string, options: BatchOptions): Promise<void> {
+  await deliver(io, client, await client.get(id), options);
+}
+
+/** Prints or writes the answers of a batch that is over, and fails if not all are there. */
+async function deliver(
+  io: CliIo,
+  client: BatchClient,
+  batch: BatchObject,
+  options: BatchOptions,
+): Promise<void> {
+  const { id, status, request_counts: counts } = batch;
+  if (status === "failed") throw usageError(`The batch ${id} has failed.\n${problemsOf(batch).join("\n")}`);
+  if (batch.output_file_id === null && batch.error_file_id === null)
+    throw new CliError(
+      EXIT.conflict,
+      "batch_conflict",
+      `The batch ${id} is ${status}; its output is not there yet.`,
+    );
+  if (options.output !== undefined) await save(options.output, client.output(batch), io.signal);
+  else if (!options.json) await print(io, client.output(batch));
+  if (options.json) await writeJson(io.stdout, batch);
+  if (options.output !== undefined)
+    await writeLine(io.stderr, `Wrote ${counts.total} answers to ${options.output}.`);
+  if (counts.failed === 0) return;
+  const what = status === "completed" ? "did not succeed" : `did not succeed: the batch is ${status}`;
+  throw new CliError(EXIT.error, "batch_incomplete", `${counts.failed} of ${counts.total} requests ${what}.`);
+}
+
+async function print(io: CliIo, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+  // Characters may be spread over pieces.
+  const decoder = new TextDecoder();
+  for await (const piece of pieces) await write(io.stdout, decoder.decode(piece, { stream: true }));
+}
+
+/** Under its own name once it is whole. */
+async function save(file: string, pieces: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void> {
+  const part = `${file}.part`;
+  try {
+    await pipeline(Readable.from(pieces), createWriteStream(part), { signal });
+    await rename(part, file);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof CliError) throw error;
+    throw new CliError(
+      EXIT.error,
+      "output_failed",
+      `The file cannot be written: ${toError(error).message}`,
+      error,
+    );
+  }
+}
+
+function problemsOf({ errors }: BatchObject): string[] {
+  return (errors?.data ?? []).map(
+    ({ line, message }) => `${line === null ? "" : `line ${line}: `}${printable(message)}`,
+  );
+}

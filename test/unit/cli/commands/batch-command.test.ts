@@ -1,0 +1,139 @@
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { createAdaptorServer } from "@hono/node-server";
+import { expect, onTestFinished, test } from "vitest";
+import { Interruption } from "../../../../src/cli/cli-error.ts";
+import { main } from "../../../../src/cli/main.ts";
+import { type BatchApp, batchApp } from "../../../support/batch-app.ts";
+import { eventsOf } from "../../../support/fake-engine.ts";
+import { ABLE } from "../../../support/test-app.ts";
+import { fakeIo, runCli } from "../run-cli.ts";
+
+interface Setup extends Pick<BatchApp, "engine"> {
+  readonly url: string;
+  /** Runs the command against the daemon. */
+  readonly batch: (...words: readonly string[]) => ReturnType<typeof runCli>;
+  /** A file in a folder of the test. */
+  readonly file: (name: string, lines?: readonly unknown[]) => string;
+}
+
+async function setUp(): Promise<Setup> {
+  const app = await batchApp({ answer: eventsOf("Grüße") });
+  const server = createAdaptorServer({ fetch: app.app.fetch });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-cli-"));
+  onTestFinished(async () => {
+    await new Promise((resolve) => server.close(resolve));
+    await app[Symbol.asyncDispose]();
+    for (const each of [folder, app.folder]) rmSync(each, { recursive: true, force: true });
+  });
+  const address = server.address();
+  const url = `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`;
+  return {
+    engine: app.engine,
+    url,
+    batch: async (...words) => await runCli(["batch", ...words, "--url", url]),
+    file: (name, lines) => {
+      const file = path.join(folder, name);
+      if (lines) writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+      return file;
+    },
+  };
+}
+
+function request(id: string, body: object = {}): object {
+  const messages = [{ role: "user", content: `Say ${id}` }];
+  return {
+    custom_id: id,
+    method: "POST",
+    url: "/v1/chat/completions",
+    body: { model: ABLE.alias, messages, ...body },
+  };
+}
+
+function idsIn(text: string): string[] {
+  return text.split("\n").flatMap((line) => {
+    if (line === "") return [];
+    const { custom_id: id }: { custom_id: string } = JSON.parse(line);
+    return [id];
+  });
+}
+
+test("a file is answered, and given again it is not answered again", async () => {
+  const { batch, file, engine } = await setUp();
+  const input = file("in.jsonl", [request("one"), request("two")]);
+  const first = await batch(input);
+  expect(first).toMatchObject({ code: 0, stderr: expect.stringMatching(/^Created batch_\w+\.\n$/) });
+  expect(idsIn(first.stdout)).toEqual(["one", "two"]);
+  expect(first.stdout).toContain("Grüße");
+  const output = file("out.jsonl");
+  const second = await batch(input, "--output", output);
+  expect(second.stderr).toMatch(/^Going on with batch_\w+\.\nWrote 2 answers to /);
+  expect(readFileSync(output, "utf8")).toBe(first.stdout);
+  expect(engine.requests).toHaveLength(2);
+  await batch(input, "--new");
+  expect(engine.requests).toHaveLength(4);
+});
+
+test("requests that fail are in the output as well, and in the exit code", async () => {
+  const { batch, file } = await setUp();
+  const input = file("in.jsonl", [request("one", { messages: 5 }), request("two")]);
+  const { code, stdout, stderr } = await batch(input);
+  expect(idsIn(stdout)).toEqual(["two", "one"]);
+  expect(stderr).toContain("1 of 2 requests did not succeed.");
+  expect(code).toBe(1);
+});
+
+test("lines that are wrong are named", async () => {
+  const { batch, file } = await setUp();
+  const input = file("in.jsonl", [request("one"), request("one")]);
+  const { code, stderr } = await batch(input);
+  expect(stderr).toContain('line 2: The custom_id "one" is that of an earlier line');
+  expect(code).toBe(2);
+  writeFileSync(input, "no JSON");
+  expect((await batch(input)).stderr).toContain("its first line must be a JSON object with a url");
+  expect((await batch(file("missing.jsonl"))).code).toBe(2);
+});
+
+test("an interruption says how to go on, and the daemon goes on", async () => {
+  const { batch, file, engine, url } = await setUp();
+  const go = Promise.withResolvers<void>();
+  engine.script = async function* () {
+    await go.promise;
+    yield* eventsOf("Hello");
+  };
+  const input = file("in.jsonl", [request("one")]);
+  const { io, interrupt, output } = fakeIo();
+  const running = main(["batch", input, "--url", url], io);
+  await expect.poll(() => engine.requests.length, { interval: 5 }).toBe(1);
+  interrupt(new Interruption(130));
+  expect(await running).toBe(130);
+  const [, id = ""] = /Created (\S+)\./.exec(output().stderr) ?? [];
+  expect(output().stderr).toContain(
+    `The daemon goes on with ${id}. To watch it again: daybreak batch ${input}`,
+  );
+  expect((await batch("output", id)).code).toBe(5);
+  go.resolve();
+  expect(await batch(input)).toMatchObject({ code: 0, stderr: `Going on with ${id}.\n` });
+});
+
+test("batches are listed, shown and cancelled", async () => {
+  const { batch, file, engine } = await setUp();
+  expect((await batch("list")).stdout).toMatch(/^ID +STATUS/);
+  const input = file("in.jsonl", [request("one")]);
+  const done = await batch(input, "--json");
+  const { id }: { id: string } = JSON.parse(done.stdout);
+  expect((await batch("list")).stdout).toMatch(new RegExp(`${id} +completed +1/1 +0 .*in\\.jsonl`));
+  expect((await batch("show", id)).stdout).toMatch(/requests +1, 1 completed, 0 failed/);
+  expect(idsIn((await batch("output", id)).stdout)).toEqual(["one"]);
+  expect(await batch("cancel", id)).toMatchObject({
+    code: 5,
+    stderr: expect.stringContaining("is completed"),
+  });
+  expect((await batch("show", "batch_unknown")).code).toBe(4);
+  expect((await batch("show")).code).toBe(2);
+  expect(engine.requests).toHaveLength(1);
+});
