@@ -76,8 +76,8 @@ export class Dispatch {
   /** A slot may be free, here or elsewhere. */
   wake(): void {
     for (const [key, line] of this.#lines) {
-      if (line.length === 0) this.#lines.delete(key);
-      else line.wake();
+      if (line.isUsed) line.wake();
+      else this.#lines.delete(key);
     }
   }
 

@@ -23,6 +23,7 @@ interface LineOptions {
 export class WaitingLine {
   readonly #waiting: Waiter[] = [];
   readonly #most: number;
+  #users = 0;
   #trying = 0;
   /** Something has changed during an attempt, which may have come too early. */
   #hasChanged = false;
@@ -42,6 +43,11 @@ export class WaitingLine {
     return this.#waiting.length;
   }
 
+  /** Whether somebody waits, or may have to: then nobody may forget this line. */
+  get isUsed(): boolean {
+    return this.#users > 0;
+  }
+
   /**
    * Tries until it succeeds.
    * @param attempt resolves with undefined when no machine can begin
@@ -50,10 +56,22 @@ export class WaitingLine {
   async run<Result extends object>(
     attempt: () => Promise<Result | undefined>,
     signal: AbortSignal,
-    { isFirst = false, isUnlimited = false }: LineOptions = {},
+    options: LineOptions = {},
   ): Promise<Result> {
-    const begun = this.#waiting.length === 0 || isFirst ? await attempt() : undefined;
-    if (begun) return begun;
+    this.#users += 1;
+    try {
+      const isNext = this.#waiting.length === 0 || options.isFirst === true;
+      return (isNext ? await attempt() : undefined) ?? (await this.#wait(attempt, signal, options));
+    } finally {
+      this.#users -= 1;
+    }
+  }
+
+  async #wait<Result extends object>(
+    attempt: () => Promise<Result | undefined>,
+    signal: AbortSignal,
+    { isFirst = false, isUnlimited = false }: LineOptions,
+  ): Promise<Result> {
     if (!isFirst && !isUnlimited && this.#waiting.length >= this.#most) {
       throw new ServiceError(
         "overloaded",
@@ -69,6 +87,7 @@ export class WaitingLine {
     signal.addEventListener("abort", onAbort);
     try {
       for (;;) {
+        signal.throwIfAborted();
         await new Promise<void>((resolve) => {
           waiter.wake = resolve;
         });
