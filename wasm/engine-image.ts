@@ -53,7 +53,11 @@ function scriptCalls(stock: Uint8Array): Record<string, number> {
   const imported = parseModule(stock).imports.filter(({ kind }) => kind === KIND.function);
   const calls = CHANGES.flatMap((change) => Object.entries(change.scriptCalls ?? {}));
   return Object.fromEntries(
-    calls.map(([name, from]) => [name, imported.findIndex((each) => each.name === from)]),
+    calls.map(([name, from]) => {
+      const index = imported.findIndex((each) => each.name === from);
+      if (index < 0) throw new TypeError(`the module imports no ${from}`);
+      return [name, index];
+    }),
   );
 }
 
