@@ -3,6 +3,7 @@ import type { EnginePlatform, EngineWorker, LogLevel } from "../core/platform.ts
 import type { Pixels } from "../core/to-bmp.ts";
 import { startPatchedWorker } from "../core/start-patched-worker.ts";
 import { commandStreamPatches } from "../gpu/command-stream-patches.ts";
+import { sizeWorkgroups } from "../gpu/programs/size-workgroups.ts";
 import { queueWaitPatches } from "../gpu/queue-wait-patches.ts";
 
 /** While an engine loads, wllama finds another class under this name. */
@@ -10,6 +11,8 @@ const PageWorker = globalThis.Worker;
 
 /** While a worker has a GPU, llama.cpp opens a device on it even for a model that stays on the CPU. */
 const HIDE_GPU = "delete WorkerNavigator.prototype.gpu;\n";
+/** As the daemon does, so that a page computes the same. */
+const SIZE_WORKGROUPS = `if(globalThis.GPUDevice)(${sizeWorkgroups.toString()})(globalThis);\n`;
 
 export interface PagePlatformOptions {
   /** Address of llama.cpp's WebAssembly. */
@@ -80,7 +83,7 @@ function startWorker(
     readScript: async (url) => await (await fetch(url)).text(),
     threadScript: (script) => new Blob([script], { type: "text/javascript" }),
     run(script, shim) {
-      const parts = gpuWaitMs === undefined ? [HIDE_GPU, script] : [script];
+      const parts = [gpuWaitMs === undefined ? HIDE_GPU : SIZE_WORKGROUPS, script];
       const url = URL.createObjectURL(new Blob(parts, { type: "text/javascript" }));
       const worker = new PageWorker(url);
       // Not before it has started: a busy browser may not have read the script yet.

@@ -3,8 +3,6 @@ import { expect, test } from "vitest";
 import {
   type ProgramClasses,
   type ShaderModuleDescriptor,
-  sizeMaskScan,
-  sizeVectorProduct,
   sizeWorkgroups,
 } from "../../../../../src/engine/gpu/programs/size-workgroups.ts";
 import { STOCK_WASM_PATH } from "../../../../../src/engine/prepare-engine.ts";
@@ -24,7 +22,7 @@ function withThreads(template: string, threads: number): string {
 }
 
 /** What a device would be given of a program. */
-function given(code: string, isFallbackAdapter: boolean): string {
+function given(code: string, isFallbackAdapter: boolean, size = sizeWorkgroups): string {
   const seen: ShaderModuleDescriptor[] = [];
   const prototype = {
     adapterInfo: { isFallbackAdapter },
@@ -34,7 +32,7 @@ function given(code: string, isFallbackAdapter: boolean): string {
     },
   };
   const classes: ProgramClasses = { GPUDevice: { prototype } };
-  sizeWorkgroups(classes);
+  size(classes);
   classes.GPUDevice.prototype.createShaderModule({ label: "program", code });
   expect(seen[0]?.label).toBe("program");
   return seen[0]?.code ?? "";
@@ -46,7 +44,7 @@ test("each place of llama.cpp's vector products that means threads is found, and
   expect(products.length).toBeGreaterThanOrEqual(2);
   for (const product of products) {
     expect(product).toContain("@workgroup_size(WG_SIZE)");
-    expect(sizeVectorProduct(withThreads(product, 256))).toBe(withThreads(product, 32));
+    expect(given(withThreads(product, 256), true)).toBe(withThreads(product, 32));
   }
 });
 
@@ -56,9 +54,9 @@ test("the scan of a mask has a thread for each position that it looks at", () =>
   const scan = String(scans[0])
     .replace(/#(?:ifndef|define|endif).*\n/g, "")
     .replaceAll("KV_TILE", "32");
-  expect(sizeMaskScan(withThreads(scan, 1024))).toBe(withThreads(scan, 32));
+  expect(given(withThreads(scan, 1024), false)).toBe(withThreads(scan, 32));
   // A GPU that allows fewer threads than there are positions keeps its number.
-  expect(sizeMaskScan(withThreads(scan, 16))).toBe(withThreads(scan, 16));
+  expect(given(withThreads(scan, 16), false)).toBe(withThreads(scan, 16));
 });
 
 test("vector products keep their threads on a GPU, and other programs everywhere", () => {
@@ -67,4 +65,10 @@ test("vector products keep their threads on a GPU, and other programs everywhere
   expect(given(product, true)).not.toBe(product);
   const other = "@compute @workgroup_size(256) fn main() { for (var k = 0; k < 9; k += 256) {} }";
   expect(given(other, true)).toBe(other);
+});
+
+test("nothing around its text is needed, which the script of a page's worker gets alone", () => {
+  const product = withThreads(String(templates.find((text) => text.includes("fn accumulate_vec_dot("))), 256);
+  const alone = new Function(`return (${sizeWorkgroups.toString()})`)() as typeof sizeWorkgroups;
+  expect(given(product, true, alone)).toBe(given(product, true));
 });
