@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "d9bd0391f3b622d0be54b3000ea08ea5c147b1ebcc11a45598331fc16ca0f587";
+const KERNELS_SHA256 = "d5b7789052664e2e492bf1919fe39d35e333c0b3745707193f96bfa76a6c6447";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "0c9d69c099757935245fb41a60f4a46550f9dd449679229e8ab6964bc25d5e34";
+export const IMAGE_SHA256 = "60070aef35fa9fdf63ea2936aa2584d02fb88d5bef017099e7ad4d47a4045048";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {
@@ -53,7 +53,11 @@ function scriptCalls(stock: Uint8Array): Record<string, number> {
   const imported = parseModule(stock).imports.filter(({ kind }) => kind === KIND.function);
   const calls = CHANGES.flatMap((change) => Object.entries(change.scriptCalls ?? {}));
   return Object.fromEntries(
-    calls.map(([name, from]) => [name, imported.findIndex((each) => each.name === from)]),
+    calls.map(([name, from]) => {
+      const index = imported.findIndex((each) => each.name === from);
+      if (index < 0) throw new TypeError(`the module imports no ${from}`);
+      return [name, index];
+    }),
   );
 }
 

@@ -106,6 +106,7 @@ export async function createServices(
       : (await import("../fleet/start-fleet.ts")).startFleet({
           config,
           models: ownModels,
+          files: store.files,
           inference: () => ownInference,
           metrics,
           followWork: activity.followWork,

@@ -18,7 +18,7 @@ import type { SpeedMeter } from "./speed-meter.ts";
 const REFRESH_MS = 10_000;
 
 export interface SelfDescriptionOptions {
-  readonly config: Pick<Config, "fleet" | "models" | "cache_dir">;
+  readonly config: Pick<Config, "fleet" | "models">;
   readonly models: Pick<Models, "list">;
   /** Of this machine alone. */
   readonly inference: () => Pick<Inference, "loads">;

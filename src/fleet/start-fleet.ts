@@ -1,5 +1,5 @@
 import type { Config } from "../config/schema.ts";
-import { CachedFiles } from "../models/hub/cache/cached-files.ts";
+import type { CachedFiles } from "../models/hub/cache/cached-files.ts";
 import type { HubPeers } from "../models/hub/hub-peers.ts";
 import { FileFetcher } from "./files/file-fetcher.ts";
 import { serveFiles } from "./files/file-server.ts";
@@ -35,6 +35,8 @@ export interface FleetOptions extends Omit<
   /** Of this machine alone. */
   readonly inference: () => Inference;
   readonly metrics: Metrics;
+  /** What this machine has from the hub. */
+  readonly files: CachedFiles;
   /** Remembers what this machine works on for others. */
   readonly followRequest: FollowRequest;
   /** Told of all work of this machine and of what it has others do. */
@@ -93,7 +95,7 @@ export function startFleet(options: FleetOptions): Fleet {
   };
   const served = new ServedCalls({ connection, selfId, inference, followRequest, refusal });
   const shares = config.fleet.share_files;
-  if (shares) serveFiles({ connection, files: new CachedFiles(config.cache_dir), logger, id: selfId });
+  if (shares) serveFiles({ connection, files: options.files, logger, id: selfId });
   return {
     connection,
     presence,

@@ -61,6 +61,25 @@ describe.skipIf(NATS_SERVER === null)("files in a fleet", () => {
     expect(await pull(two, "hf:owner/unknown")).toContain("hub_unreachable");
   });
 
+  test("are downloaded once by machines that begin at about the same time", async () => {
+    const [one, two, three] = await fleetOf("one", "two", "three");
+    const rest = Promise.withResolvers<void>();
+    hub.failNext(/^storage/, { pause: { after: 50e6, until: rest.promise } });
+    const first = pull(one);
+    await expect.poll(() => bodies().length).toBe(1);
+    let following = 0;
+    const follow = (line: string): void => {
+      if (line.includes("comes from one")) following += 1;
+      if (following === 2) rest.resolve();
+    };
+    const others = await Promise.all([pull(two, undefined, follow), pull(three, undefined, follow)]);
+    for (const lines of [await first, ...others]) expect(lines).toContain('"status":"success"');
+    for (const lines of others) expect(lines).toContain("comes from one");
+    expect(bodies()).toHaveLength(1);
+    expect(readFileSync(blobOf(two)).equals(BIG)).toBe(true);
+    expect(readFileSync(blobOf(three)).equals(BIG)).toBe(true);
+  });
+
   test("go on with another machine when the one that sends is killed", async () => {
     const [one, two, three] = await fleetOf("one", "two", "three");
     await Promise.all([pull(one), pull(two)]);

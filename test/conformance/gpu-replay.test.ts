@@ -72,6 +72,17 @@ async function inTurn(engine: Engine, ...requests: readonly GenerationRequest[])
   return all;
 }
 
+/** Steps of several slots add in another order than those of one; of these answers the model is sure. */
+async function besideEachOther(engine: Engine): Promise<unknown> {
+  const questions = ["Who are you?", "Which port does Daybreak use?", "How do I stop the server?"];
+  const ask = async (question: string, maxTokens: number): Promise<string> =>
+    await generateText(engine, chatRequest(question, { maxTokens }));
+  const long = questions.map(async (question) => await ask(question, 40));
+  const short = [];
+  for (const question of questions) short.push(await ask(question, 12));
+  return [await Promise.all(long), short];
+}
+
 const looking = (red: number): GenerationRequest =>
   chatRequest(
     [
@@ -100,17 +111,11 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
   },
   "answers beside each other": {
     spec: engineSpec(SHIPPED_MODEL),
-    ask: async (engine) => {
-      // Steps of several slots add in another order than those of one; of these answers the model is sure.
-      const questions = ["Who are you?", "Which port does Daybreak use?", "How do I stop the server?"];
-      const long = questions.map((question) =>
-        generateText(engine, chatRequest(question, { maxTokens: 40 })),
-      );
-      const short = [];
-      for (const question of questions)
-        short.push(await generateText(engine, chatRequest(question, { maxTokens: 12 })));
-      return [await Promise.all(long), short];
-    },
+    ask: besideEachOther,
+  },
+  "answers beside each other in one context": {
+    spec: engineSpec(SHIPPED_MODEL, { sharedContext: true }),
+    ask: besideEachOther,
   },
   "a context that is longer than one graph sees": {
     spec: engineSpec(tale, { contextSize: 1024, slots: 1 }),
@@ -143,6 +148,15 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
   "a mixture of experts": {
     spec: engineSpec(writeModel(folder, "mixture", tinyMixture(["Q8_0", "Q4_0"])), { slots: 1 }),
     ask: async (engine) => await inTurn(engine, tell("once"), tell("qxzkjvwpyg"), tell("once")),
+  },
+  "a small model that guesses": {
+    spec: engineSpec(SHIPPED_MODEL, {
+      slots: 1,
+      draft: { path: SHIPPED_MODEL, kvBytesPerToken: 0 },
+      guessTokens: 4,
+    }),
+    ask: async (engine) =>
+      await inTurn(engine, chatRequest("Who are you?", { maxTokens: 24, logprobs: 5 }), tell(PROMPT)),
   },
   "some of the layers": {
     spec: engineSpec(tale, { slots: 1, gpuLayers: 2 }),
@@ -187,6 +201,24 @@ describe.skipIf(!testGpu)(`what is repeated ${onTestGpu}`, { timeout: GPU_TEST_T
     for (let time = 0; time < 2; time++)
       expect(await ask(repeating)).toEqual(time === 0 ? expected : await ask(plain));
     await Promise.all([repeating.close(), plain.close()]);
+  });
+
+  /** An answer on a GPU that takes no parameters of programs any more in its middle. */
+  async function sealed(replay: boolean): Promise<string> {
+    const dawnPath = writeDawnDouble(fs.mkdtempSync(`${folder}/`), { sealAfter: IN_A_REQUEST });
+    const { gpu } = onGpu;
+    const engine = await gpuEngineStarter({ dawnPath })({
+      ...engineSpec(tale, { batchSize: 16 }),
+      ...(gpu && { gpuLayers: -1, gpu: { ...gpu, replay } }),
+    });
+    closing.push(engine);
+    expect(engine.info.gpuLayers).toBeGreaterThan(0);
+    return await generateText(engine, promptRequest("once", { maxTokens: 150, sampling: endless }));
+  }
+
+  test("needs no description, unless the configuration says that nothing is to be repeated", async () => {
+    expect((await sealed(true)).length).toBeGreaterThan(100);
+    await expect(sealed(false)).rejects.toMatchObject({ type: "model_error" });
   });
 
   test.each([

@@ -8,6 +8,8 @@ export interface DawnDouble {
   readonly loseAfter?: number;
   /** Work cannot be submitted any more after so many submissions. */
   readonly throwAfter?: number;
+  /** Parameters of programs cannot be written any more after so many submissions. */
+  readonly sealAfter?: number;
   /** No work ends any more after so many submissions. */
   readonly hangAfter?: number;
   /** Devices cannot be opened, for this reason. */
@@ -37,6 +39,7 @@ export function writeDawnDouble(folder: string, double: DawnDouble): string {
 function doubleSource({
   loseAfter = Infinity,
   throwAfter = Infinity,
+  sealAfter = Infinity,
   hangAfter = Infinity,
   refusal,
   without = [],
@@ -56,6 +59,13 @@ globals.GPUQueue.prototype.submit = function (...args) {
   if (++submissions === ${loseAfter}) device?.destroy();
   if (submissions >= ${throwAfter}) throw new Error("no work can be submitted");
   return submit.apply(this, args);
+};
+
+const UNIFORM = 0x40;
+const { writeBuffer } = globals.GPUQueue.prototype;
+globals.GPUQueue.prototype.writeBuffer = function (buffer, ...args) {
+  if (submissions >= ${sealAfter} && buffer.usage & UNIFORM) throw new Error("parameters are sealed");
+  return writeBuffer.call(this, buffer, ...args);
 };
 
 for (const [owner, name] of [[globals.GPUQueue, "onSubmittedWorkDone"], [globals.GPUBuffer, "mapAsync"]]) {

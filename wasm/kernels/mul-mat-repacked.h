@@ -24,13 +24,22 @@ INLINE size_t repacked_work_size(const tensor *w, const tensor *x) {
   return 3 * CACHE_LINE + columns * record_bytes(w->type, w->ne[0], NO_DOT);
 }
 
+// Columns are taken in groups of four. One is never left alone: the last five are three and two.
+INLINE int is_moved_on(int64_t column, int64_t columns) { return columns % 4 == 1 && column > 0 && column == columns - 2; }
+INLINE int64_t group_of_column(int64_t column, int64_t columns) { return column / 4 + is_moved_on(column, columns); }
+INLINE int64_t first_of_group(int64_t group, int64_t columns) {
+  const int64_t first = 4 * group < columns ? 4 * group : columns;
+  return first - (first < columns && is_moved_on(first - 1, columns));
+}
+
 INLINE void quantize_records(const compute_params *params, const tensor *w, const tensor *x, uint8_t *records, int dot) {
   const int64_t k = x->ne[0], columns = x->ne[1];
   const int lanes = columns == 1 ? 1 : 4;
   for (int64_t j = params->ith; j < columns; j += params->nth) {
     const float *column = (const float *)(x->data + (size_t)j * x->nb[1]);
-    uint8_t *record = records + (size_t)(j / lanes * lanes) * record_bytes(w->type, k, dot);
-    quantize_record(w->type, column, k, (activation_place){record, lanes, (int)(j % lanes)}, dot);
+    const int64_t group = group_of_column(j, columns);
+    uint8_t *record = records + (size_t)(lanes * group) * record_bytes(w->type, k, dot);
+    quantize_record(w->type, column, k, (activation_place){record, lanes, (int)(j - first_of_group(group, columns))}, dot);
   }
 }
 
@@ -54,9 +63,12 @@ INLINE void mul_mat_repacked(const compute_params *params, tensor *out, const te
       gemv_repacked(w->type, x_rows, w->nb[1], count, k, records, to, c);
       continue;
     }
-    for (int64_t j = 0; j < columns; j += 4) {
-      const repacked_results of_four = {(float *)((uint8_t *)to + (size_t)j * out->nb[1]), out->nb[1], (int)(columns - j < 4 ? columns - j : 4)};
-      multiply_repacked(w->type, x_rows, w->nb[1], count, k, records + (size_t)j * record_bytes(w->type, k, c.dot), of_four, c);
+    for (int64_t group = 0, j = 0; j < columns; group++) {
+      const int64_t next = first_of_group(group + 1, columns);
+      const repacked_results of_group = {(float *)((uint8_t *)to + (size_t)j * out->nb[1]), out->nb[1], (int)(next - j)};
+      const uint8_t *record = records + (size_t)(4 * group) * record_bytes(w->type, k, c.dot);
+      multiply_repacked(w->type, x_rows, w->nb[1], count, k, record, of_group, c);
+      j = next;
     }
   }
 }

@@ -12,8 +12,7 @@
 // four, and its activations are bytes in the order of Q4_0, with the i32 offset, which signed bytes do without. An offset is what the weights'
 // 8, 12, 32 or 128 adds up to, negated: sums begin with it. Those in i16 do so for the first and the second two weights of each
 // step, and then fit (16·8·127 and 8·32·127 < 2^15). Q5_K's 16 is subtracted for this reason alone (16·16·127 < 2^15), and added
-// again where sums are scaled. The sums for Q4_K and Q5_K stand in the order of SUM_ORDER, which takes the minimums out of their
-// bytes in the least instructions.
+// again where sums are scaled.
 #pragma once
 #include "quantize-activations.h"
 #include "repacked-layout.h"
@@ -96,15 +95,13 @@ NOINLINE void quantize_blocks_of_32(const float *x, int64_t k, int subtracted, a
   }
 }
 
-#define SUM_ORDER(g) (((g) & 4) | ((g) & 1) << 1 | ((g) >> 1 & 1))
-
 // `behind`: what follows the group's quants and scales.
 INLINE void store_sum(uint8_t *behind, int g, vec low, vec high, activation_place at) {
   const int16_t sum = (int16_t)(sum_bytes(low) + sum_bytes(high));
   if (at.columns == 1) {
     const uint32_t alone = (uint16_t)sum;
     __builtin_memcpy(behind + 4 * g, &alone, sizeof alone);
-  } else __builtin_memcpy(behind + 16 * at.lane + 2 * SUM_ORDER(g), &sum, sizeof sum);
+  } else __builtin_memcpy(behind + 16 * at.lane + 2 * g, &sum, sizeof sum);
 }
 
 NOINLINE void quantize_super_blocks(repacked_format format, const float *x, int64_t k, activation_place at) {

@@ -173,15 +173,13 @@ INLINE void gemv_with_minimums(int32_t type, const uint8_t *x, int64_t super_blo
       if (type == TYPE_Q4_K) gemv_32(sums, yq, xq + QUANTS_Q4_K, 0, &k, dot);
       else gemv_32_of_five_bits(sums, yq, xq + QUANTS_Q4_K, &k, dot);
       IN_ORDER(&k);
-      const vec bytes = load(xq), nibbles = load(xq + MINIMUMS_Q4_K), sum = wasm_v128_load32_splat(of_groups);
-      const vec scales = wasm_v128_and(bytes, k.six_bits);
-      const vec low = wasm_i64x2_shuffle(low_nibbles(nibbles, &k), high_nibbles(nibbles, &k), 0, 2);
-      const vec mins = wasm_v128_or(low, wasm_v128_and(wasm_u16x8_shr(bytes, 2), k.high_pair));
+      const row_scales of = scales_of_group(xq, 0, 4, &k);
+      const vec sum = wasm_v128_load32_splat(of_groups);
       EACH_QUARTET {
-        const vec scale = wasm_i8x16_relaxed_swizzle(scales, pick[q]);
+        const vec scale = wasm_i8x16_relaxed_swizzle(of.scales, pick[q]);
         totals[q] = add_scaled_sums(totals[q], sums[q], scale, dot);
         if (has_offset) totals[q] = wasm_i32x4_sub(totals[q], wasm_i32x4_dot_i16x8(offset, scale));
-        minimums[q] = wasm_i32x4_add(minimums[q], wasm_i32x4_dot_i16x8(sum, wasm_i8x16_relaxed_swizzle(mins, pick[q])));
+        minimums[q] = wasm_i32x4_add(minimums[q], wasm_i32x4_dot_i16x8(sum, wasm_i8x16_relaxed_swizzle(of.mins, pick[q])));
       }
     }
     const vec y_scale = wasm_v128_load32_splat(y + SUPER_BLOCK);

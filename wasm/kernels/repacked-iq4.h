@@ -95,51 +95,48 @@ INLINE void gemv_iq4_xs(int32_t type, const uint8_t *x, int64_t super_blocks, co
   EACH_QUARTET store(out + 4 * q, acc[q]);
 }
 
-// Two to four columns with a dot product of bytes: half a tile.
-INLINE void multiply_dot_iq4_xs(const uint8_t *x, int part, int64_t super_blocks, const uint8_t *y, int n, repacked_results out,
-                                constants k) {
-  eight_rows acc = zero_rows();
+// Two to four columns with a dot product of bytes.
+INLINE void multiply_dot_iq4_xs(const uint8_t *x, int part, int64_t super_blocks, const uint8_t *y, int n, tile_sums *acc,
+                                const constants *k) {
+  const int many = AT_ONCE(TYPE_IQ4_XS, n);
   const vec two_bits_up = TWO_BITS_UP, too_large = opaque(wasm_i32x4_const_splat(32));
-  const vec factor = factor_of_offset(TYPE_IQ4_XS, &k);
-  const vec picks[4] = PICKS(1), pick[2] = {picks[2 * part], picks[2 * part + 1]};
+  const vec factor = factor_of_offset(TYPE_IQ4_XS, k);
+  const vec picks[4] = PICKS(1), *pick = picks + 2 * part;
   for (int64_t s = 0; s < super_blocks; s++, x += GROUPS * GROUP_IQ4_XS, y += RECORD_K * 4) {
-    eight_rows totals = zero_rows();
+    tile_sums totals = zero_tile();
     const uint8_t *yq = y, *xq = x, *offsets = y + SUPER_BLOCK * 4 + 16;
     ROLLED for (int g = 0; g < GROUPS; g++, yq += 128, xq += GROUP_IQ4_XS, offsets += 16) {
-      eight_rows sums;
-      begin_sums(&sums, n, first_sums(load(offsets), 1, factor));
-      add_32(&sums, n, yq, xq + QUANTS_IQ4_XS + 32 * part, 1, &k, 1);
-      const vec scales = scales_of_iq4_xs(xq, two_bits_up, &k);
-      vec scale[2];
-      EACH_HALF scale[h] = wasm_i32x4_sub(wasm_i8x16_relaxed_swizzle(scales, pick[h]), too_large);
-      add_scaled(&totals, n, &sums, scale, 1);
+      tile_sums sums;
+      begin_sums(&sums, many, n, first_sums(load(offsets), 1, factor));
+      add_32(&sums, many, n, yq, xq + QUANTS_IQ4_XS + 32 * part, 1, k, 1);
+      const vec scales = scales_of_iq4_xs(xq, two_bits_up, k);
+      EACH_OF(many) {
+        const vec scale = wasm_i32x4_sub(wasm_i8x16_relaxed_swizzle(scales, pick[q]), too_large);
+        add_scaled(totals.of[q], n, sums.of[q], scale, 1);
+      }
     }
-    const vec d[2] = {quartet_iq4_xs(x, 2 * part, &k), quartet_iq4_xs(x, 2 * part + 1, &k)};
-    add_floats(&acc, n, &totals, d, load(y + SUPER_BLOCK * 4));
+    const vec of_columns = load(y + SUPER_BLOCK * 4);
+    EACH_OF(many) add_floats(acc->of[q], n, totals.of[q], quartet_iq4_xs(x, 2 * part + q, k), of_columns);
   }
-  store_rows(&acc, n, out);
 }
 
-// Without one a quartet at a time: what stands for half a tile elsewhere, is the line and the rest of its four rows here.
+// Without one a quartet at a time: what stands for two of them elsewhere, is the line and the rest of its rows here.
+enum { LINE, REST };
 
 // 32 weights.
-INLINE void add_line_and_rest(eight_rows *sums, int n, const uint8_t *y, const uint8_t *x, const constants *k) {
+INLINE void add_line_and_rest(tile_sums *sums, int n, const uint8_t *y, const uint8_t *x, const constants *k) {
   UNROLLED for (int pair = 0; pair < 4; pair++, x += TILE_STEP, y += 32) {
-    const vec packed = load(x), low = low_nibbles(packed, k);
-    add_step(sums, n, load(y), low, weights_of_nibbles(low, 1, k), 0);
+    const vec packed = load(x), low = low_nibbles(packed, k), of_low[2] = {low, weights_of_nibbles(low, 1, k)};
+    add_step(sums, 2, n, load(y), of_low, 0);
     IN_ORDER(k);
-    const vec high = high_nibbles(packed, k);
-    add_step(sums, n, load(y + 16), high, weights_of_nibbles(high, 1, k), 0);
+    const vec high = high_nibbles(packed, k), of_high[2] = {high, weights_of_nibbles(high, 1, k)};
+    add_step(sums, 2, n, load(y + 16), of_high, 0);
     IN_ORDER(k);
   }
 }
-INLINE void store_quartet(const vec *acc, int n, repacked_results out) {
-  EACH_COLUMN if (j < out.columns) store((uint8_t *)out.first + (size_t)j * out.column_bytes, acc[j]);
-}
 
-INLINE void multiply_quartet_iq4_xs(const uint8_t *x, int quartet, int64_t super_blocks, const uint8_t *y, int n,
-                                    repacked_results out, const constants *k) {
-  vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
+INLINE void multiply_quartet_iq4_xs(const uint8_t *x, int quartet, int64_t super_blocks, const uint8_t *y, int n, vec *acc,
+                                    const constants *k) {
   const vec two_bits_up = TWO_BITS_UP, fifteen = opaque(wasm_i16x8_const_splat(15));
   const vec too_large = opaque(wasm_i16x8_const_splat(32));
   const vec picks[4] = PICKS(0), pick = picks[quartet];
@@ -147,29 +144,25 @@ INLINE void multiply_quartet_iq4_xs(const uint8_t *x, int quartet, int64_t super
     vec totals[4] = {ZERO_I32, ZERO_I32, ZERO_I32, ZERO_I32};
     const uint8_t *yq = y, *xq = x, *offsets = y + SUPER_BLOCK * 4 + 16;
     ROLLED for (int g = 0; g < GROUPS; g++, yq += 128, xq += GROUP_IQ4_XS, offsets += 16) {
-      eight_rows sums;
-      begin_sums(&sums, n, load(offsets));
+      tile_sums sums;
+      begin_sums(&sums, 2, n, load(offsets));
       add_line_and_rest(&sums, n, yq, xq + QUANTS_IQ4_XS + 16 * quartet, k);
       const vec scale = wasm_i16x8_sub(wasm_i8x16_relaxed_swizzle(scales_of_iq4_xs(xq, two_bits_up, k), pick), too_large);
-      const vec of_line = wasm_i16x8_mul(scale, fifteen);
-      EACH_COLUMN totals[j] = add_scaled_sums(add_scaled_sums(totals[j], sums.half[0][j], of_line, 0), sums.half[1][j], scale, 0);
+      add_scaled(totals, n, sums.of[LINE], wasm_i16x8_mul(scale, fifteen), 0);
+      add_scaled(totals, n, sums.of[REST], scale, 0);
     }
-    const vec d = quartet_iq4_xs(x, quartet, k), of_columns = load(y + SUPER_BLOCK * 4);
-    EACH_COLUMN acc[j] = madd(to_f32(totals[j]), wasm_f32x4_mul(d, splat_number(of_columns, j)), acc[j]);
+    add_floats(acc, n, totals, quartet_iq4_xs(x, quartet, k), load(y + SUPER_BLOCK * 4));
   }
-  store_quartet(acc, n, out);
 }
 
-INLINE void multiply_iq4_xs(int32_t type, const uint8_t *x, int part, int64_t super_blocks, const uint8_t *y, int n,
-                            repacked_results out, constants k, int dot) {
+INLINE void multiply_iq4_xs(int32_t type, const uint8_t *x, int part, int64_t super_blocks, const uint8_t *y, int n, tile_sums *acc,
+                            const constants *k, int dot) {
   (void)type;
   if (dot) {
-    multiply_dot_iq4_xs(x, part, super_blocks, y, n, out, k);
+    multiply_dot_iq4_xs(x, part, super_blocks, y, n, acc, k);
     return;
   }
-  ROLLED for (int half = 0; half < 2; half++, out.first += 4) {
-    multiply_quartet_iq4_xs(x, 2 * part + half, super_blocks, y, n, out, &k);
-  }
+  ROLLED for (int q = 0; q < AT_ONCE(type, n); q++) multiply_quartet_iq4_xs(x, 2 * part + q, super_blocks, y, n, acc->of[q], k);
 }
 
 // --- IQ4_NL: with a dot product it is a matter of gemv_blocks and multiply_blocks ---------------------------------
@@ -197,31 +190,24 @@ INLINE void gemv_iq4_nl(int32_t type, const uint8_t *x, int64_t blocks, const ui
   EACH_QUARTET store(out + 4 * q, acc[q]);
 }
 
-INLINE void multiply_quartet_iq4_nl(const uint8_t *x, int quartet, int64_t blocks, const uint8_t *y, int n, repacked_results out,
+INLINE void multiply_quartet_iq4_nl(const uint8_t *x, int quartet, int64_t blocks, const uint8_t *y, int n, vec *acc,
                                     const constants *k) {
-  vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
   const vec fifteen = opaque(wasm_i16x8_const_splat(15));
-  for (int64_t b = 0; b < blocks; b++, x += TILE_Q4_0, y += RECORD_Q4_0 * 4) {
-    const vec d = halves_of_blocks(load(x + 16 * (quartet / 2)), k).d[quartet % 2];
-    eight_rows sums;
-    begin_sums(&sums, n, load(y + 144));
+  ROLLED for (int64_t b = 0; b < blocks; b++, x += TILE_Q4_0, y += RECORD_Q4_0 * 4) {
+    const vec d = halves_of_block(x, quartet / 2, 2, k).d[quartet % 2];
+    tile_sums sums;
+    begin_sums(&sums, 2, n, load(y + 144));
     add_line_and_rest(&sums, n, y, x + TILE_HALVES + 16 * quartet, k);
-    const vec of_columns = load(y + 128);
-    EACH_COLUMN {
-      const vec total = line_and_rest(sums.half[0][j], sums.half[1][j], fifteen, k);
-      acc[j] = madd(to_f32(total), wasm_f32x4_mul(d, splat_number(of_columns, j)), acc[j]);
-    }
+    EACH_COLUMN sums.of[LINE][j] = line_and_rest(sums.of[LINE][j], sums.of[REST][j], fifteen, k);
+    add_floats(acc, n, sums.of[LINE], d, load(y + 128));
   }
-  store_quartet(acc, n, out);
 }
 
-INLINE void multiply_iq4_nl(int32_t type, const uint8_t *x, int part, int64_t blocks, const uint8_t *y, int n,
-                            repacked_results out, constants k, int dot) {
+INLINE void multiply_iq4_nl(int32_t type, const uint8_t *x, int part, int64_t blocks, const uint8_t *y, int n, tile_sums *acc,
+                            const constants *k, int dot) {
   if (dot) {
-    multiply_blocks(type, x, part, blocks, y, n, out, k, dot);
+    multiply_blocks(type, x, part, blocks, y, n, acc, k, dot);
     return;
   }
-  multiply_quartet_iq4_nl(x, 2 * part, blocks, y, n, out, &k);
-  out.first += 4;
-  multiply_quartet_iq4_nl(x, 2 * part + 1, blocks, y, n, out, &k);
+  ROLLED for (int q = 0; q < AT_ONCE(type, n); q++) multiply_quartet_iq4_nl(x, 2 * part + q, blocks, y, n, acc->of[q], k);
 }

@@ -37,8 +37,20 @@ NOINLINE void gemv_repacked(int32_t type, const uint8_t *x, size_t row_bytes, in
 }
 
 #define DEFINE(NAME, name, product, n, dot)                                                                      \
-  NOINLINE void name##_##n(const uint8_t *x, int part, int64_t blocks, const uint8_t *y, repacked_results out, constants k) { \
-    product(TYPE_##NAME, x, part, blocks, y, n, out, k, dot);                                                    \
+  NOINLINE void name##_##n(const uint8_t *x, int64_t blocks, const uint8_t *y, repacked_results out, constants k) {\
+    const int many = AT_ONCE(TYPE_##NAME, n);                                                                    \
+    const int64_t in_turn = WEIGHTS_IN_TURN / format_of_repacked(TYPE_##NAME).weights;                           \
+    tile_parts acc = zero_parts();                                                                               \
+    for (; blocks > 0; blocks -= in_turn) {                                                                      \
+      ROLLED for (int part = 0; part < PARTS(many); part++) {                                                    \
+        tile_sums sums = part_of(&acc, part, many, n);                                                           \
+        product(TYPE_##NAME, x, part, blocks < in_turn ? blocks : in_turn, y, n, &sums, &k, dot);                \
+        put_part(&acc, part, many, n, &sums);                                                                    \
+      }                                                                                                          \
+      x += (size_t)in_turn * format_of_repacked(TYPE_##NAME).block * TILE_ROWS;                                  \
+      y += 4 * record_bytes(TYPE_##NAME, WEIGHTS_IN_TURN, dot);                                                  \
+    }                                                                                                            \
+    store_parts(&acc, many, n, out);                                                                             \
   }
 #define DEFINE_FOR_DOTS(NAME, name, multiply, n)                                                                 \
   DEFINE(NAME, multiply_repacked_##name, multiply, n, NO_DOT)                                                    \
@@ -46,6 +58,7 @@ NOINLINE void gemv_repacked(int32_t type, const uint8_t *x, size_t row_bytes, in
   DEFINE(NAME, multiply_repacked_##name##_signed_dot, multiply, n, SIGNED_DOT)
 #define DEFINE_MULTIPLIES(NAME, name, quants, scales, record, subtracted, codes, apart, gemv, multiply)          \
   DEFINE_FOR_DOTS(NAME, name, multiply, 2)                                                                       \
+  DEFINE_FOR_DOTS(NAME, name, multiply, 3)                                                                       \
   DEFINE_FOR_DOTS(NAME, name, multiply, 4)
 REPACKED_FORMATS(DEFINE_MULTIPLIES)
 #undef DEFINE
@@ -54,14 +67,14 @@ REPACKED_FORMATS(DEFINE_MULTIPLIES)
 NOINLINE void multiply_repacked(int32_t type, const uint8_t *x, size_t row_bytes, int64_t rows, int64_t k, const uint8_t *record,
                                 repacked_results out, constants c) {
   const int64_t blocks = k / format_of_repacked(type).weights;
+// Where the machine has a dot product, three columns take what four do, which keeps the code small.
 #define CALL(name)                                                                                               \
-  if (out.columns <= 2) name##_2(tile, part, blocks, record, out, c);                                            \
-  else name##_4(tile, part, blocks, record, out, c)
+  if (out.columns <= 2) name##_2(x, blocks, record, out, c);                                                     \
+  else if (out.columns == 3 && c.dot == NO_DOT) name##_3(x, blocks, record, out, c);                             \
+  else name##_4(x, blocks, record, out, c)
 #define CASE(NAME, name, quants, scales, kind, subtracted, codes, apart, ...) \
   case TYPE_##NAME: BY_DOT(apart, CALL, multiply_repacked_##name) break;
-  for (int64_t row = 0; row < rows; row += TILE_ROWS / 2, out.first += TILE_ROWS / 2) {
-    const uint8_t *tile = x + (size_t)(row / TILE_ROWS * TILE_ROWS) * row_bytes;
-    const int part = (int)(row / (TILE_ROWS / 2) % 2);
+  for (int64_t row = 0; row < rows; row += TILE_ROWS, x += TILE_ROWS * row_bytes, out.first += TILE_ROWS) {
     switch (type) {
       REPACKED_FORMATS(CASE)
     }

@@ -43,44 +43,21 @@ INLINE vec quartet_q4_K(const uint8_t *x, size_t group, int is_minimum, int quar
   return scaled_halves(f16_bits_to_f32(halves, k->f16_bits), k);
 }
 
-// Of four rows, bytes of four groups each, a row in 32 bits: [groups 0..3 or 4..7].
+// Scales and minimums of a group, a byte for each row of a tile, or of half of one.
 typedef struct {
-  vec scales[2], mins[2];
-} scales_of_rows;
+  vec scales, mins;
+} row_scales;
 
-// Eight bytes of each of four groups, one for each row, to four bytes for each row.
-typedef struct {
-  vec first, second;
-} words_of_rows;
-
-INLINE words_of_rows words_of_four_groups(const uint8_t *x, size_t group) {
-#define OF_GROUP(g) wasm_v128_load64_zero(x + group * (g))
-#define TWO_GROUPS(g) wasm_i8x16_shuffle(OF_GROUP(g), OF_GROUP(g + 1), 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
-  const vec a = TWO_GROUPS(0), b = TWO_GROUPS(2);
-#undef OF_GROUP
-#undef TWO_GROUPS
-  return (words_of_rows){wasm_i16x8_shuffle(a, b, 0, 8, 1, 9, 2, 10, 3, 11), wasm_i16x8_shuffle(a, b, 4, 12, 5, 13, 6, 14, 7, 15)};
-}
-
-// The scales of eight rows, two quartets.
-INLINE void read_scales_q4_K(scales_of_rows of[2], const uint8_t *x, size_t group, int part, const constants *k) {
-  _Pragma("clang loop unroll(full)") for (int half = 0; half < 2; half++, x += 4 * group) {
-    const words_of_rows words = words_of_four_groups(x + 8 * part, group), nibbles = words_of_four_groups(x + MINIMUMS_Q4_K, group);
-    const vec w[2] = {words.first, words.second}, n[2] = {nibbles.first, nibbles.second};
-    _Pragma("clang loop unroll(full)") for (int h = 0; h < 2; h++) {
-      of[h].scales[half] = wasm_v128_and(w[h], k->six_bits);
-      of[h].mins[half] = wasm_v128_or(part ? high_nibbles(n[h], k) : low_nibbles(n[h], k), wasm_v128_and(wasm_u16x8_shr(w[h], 2), k->high_pair));
-    }
+INLINE row_scales scales_of_group(const uint8_t *x, int part, int quartets, const constants *k) {
+  vec bytes, low;
+  if (quartets == 4) {
+    const vec nibbles = load(x + MINIMUMS_Q4_K);
+    bytes = load(x), low = wasm_i64x2_shuffle(low_nibbles(nibbles, k), high_nibbles(nibbles, k), 0, 2);
+  } else {
+    const vec nibbles = wasm_v128_load64_zero(x + MINIMUMS_Q4_K);
+    bytes = wasm_v128_load64_zero(x + 8 * part), low = low_nibbles(wasm_u16x8_shr(nibbles, (uint32_t)(4 * part)), k);
   }
-}
-
-// Σ of a group's minimum, or scale, × the sum of its activations, which stand in the order of SUM_ORDER, for four rows.
-INLINE vec weighted_by_groups(const vec of_groups[2], vec sums, const constants *k) {
-  const vec even = k->low_bytes, low = of_groups[0], high = of_groups[1];
-  return wasm_i32x4_add(wasm_i32x4_add(wasm_i32x4_dot_i16x8(wasm_v128_and(low, even), splat_lane(sums, 0)),
-                                       wasm_i32x4_dot_i16x8(wasm_u16x8_shr(low, 8), splat_lane(sums, 1))),
-                        wasm_i32x4_add(wasm_i32x4_dot_i16x8(wasm_v128_and(high, even), splat_lane(sums, 2)),
-                                       wasm_i32x4_dot_i16x8(wasm_u16x8_shr(high, 8), splat_lane(sums, 3))));
+  return (row_scales){wasm_v128_and(bytes, k->six_bits), wasm_v128_or(low, wasm_v128_and(wasm_u16x8_shr(bytes, 2), k->high_pair))};
 }
 
 // Sums of products of four activations and four weights are i32 where the machine has a dot product, `dot`, and else two i16
@@ -107,9 +84,6 @@ INLINE vec add_scaled_sums(vec totals, vec sums, vec scale, int dot) {
 
 // The lowest byte of each 32 bits, which is a scale, as two i16, or as an i32. Loops over scales take it and shift the next
 // one down: an array of scales would be checked for bounds at each store and load.
-INLINE vec unsigned_scale(vec words, int dot, const constants *k) {
-  return dot ? wasm_v128_and(words, k->low_byte) : wasm_i8x16_relaxed_swizzle(words, k->byte_twice);
-}
 INLINE vec signed_scale(vec words, int dot, const constants *k) {
   if (dot) return wasm_i32x4_shr(wasm_i32x4_shl(words, 24), 24);
   return wasm_i16x8_shr(wasm_i8x16_relaxed_swizzle(words, k->byte_twice_high), 8);

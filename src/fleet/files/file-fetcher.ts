@@ -20,6 +20,14 @@ const LOOK_MS = 100;
 const MOST_FAILURES = 2;
 /** Between two tries of a machine that is busy, or has failed. */
 const PAUSE_MS = 200;
+/** Before a piece that its machine does not have yet is asked for again. */
+const GROWING_PAUSE_MS = 500;
+/**
+ * Many begin at once when a class is told to. Each waits for a moment of its own before it asks the hub for a file of this
+ * size, so that the first one has begun when the others look again.
+ */
+const LARGE_BYTES = 64 * 1024 * 1024;
+const MOST_PATIENCE_MS = 1000;
 /** Machines that are asked whether they have a file. */
 const MOST_ASKED = 64;
 
@@ -50,7 +58,9 @@ export class FileFetcher implements HubPeers {
     let position = offset;
     const failures = new Map<string, number>();
     while (position < file.size) {
-      const machine = await this.#find(file, failures, signal);
+      const machine =
+        (await this.#find(file, failures, signal)) ??
+        (position === offset ? await this.#findLater(file, signal) : undefined);
       if (machine === undefined) return;
       const { id, name } = machine.card;
       try {
@@ -86,6 +96,12 @@ export class FileFetcher implements HubPeers {
     return found.flat();
   }
 
+  async #findLater(file: SharedFile, signal: AbortSignal): Promise<Machine | undefined> {
+    if (file.size < LARGE_BYTES || this.#options.presence.machines.length === 0) return undefined;
+    await pause(Math.random() * MOST_PATIENCE_MS, signal);
+    return await this.#find(file, new Map(), signal);
+  }
+
   /** A machine that has the file, any of them. A fleet that has sent some of it is waited for. */
   async #find(
     file: SharedFile,
@@ -100,12 +116,14 @@ export class FileFetcher implements HubPeers {
       const having = await Promise.all(
         chosen(usable, file.repo).map(async (machine) => {
           const answer = await this.#ask(machine.card.id, question, QUESTION_MS).catch(() => undefined);
-          return answer?.[0] === ANSWER.HERE ? [machine] : [];
+          return { machine, answer: answer?.[0] };
         }),
       );
       signal.throwIfAborted();
-      const found = having.flat();
-      if (found.length > 0) return found[Math.floor(Math.random() * found.length)];
+      const whole = having.filter(({ answer }) => answer === ANSWER.HERE);
+      // One that is bringing it from the hub sends what it has; another download of it would not be faster.
+      const found = whole.length > 0 ? whole : having.filter(({ answer }) => answer === ANSWER.GROWING);
+      if (found.length > 0) return found[Math.floor(Math.random() * found.length)]?.machine;
       const { isConnected } = connection;
       if (isConnected && !was) since = performance.now();
       was = isConnected;
@@ -158,8 +176,8 @@ export class FileFetcher implements HubPeers {
       signal.throwIfAborted();
       const answer = await this.#ask(id, question, PIECE_MS);
       if (answer[0] === ANSWER.HERE && answer.length === question.length + 1) return answer.subarray(1);
-      if (answer[0] !== ANSWER.BUSY) throw new WrongAnswer();
-      await pause(PAUSE_MS, signal);
+      if (answer[0] !== ANSWER.BUSY && answer[0] !== ANSWER.GROWING) throw new WrongAnswer();
+      await pause(answer[0] === ANSWER.BUSY ? PAUSE_MS : GROWING_PAUSE_MS, signal);
     }
   }
 

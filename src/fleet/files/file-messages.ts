@@ -40,8 +40,8 @@ export const listingSchema: z.ZodType<RepoListing> = z.object({
     .max(MOST_FILES),
 });
 
-/** The first byte of an answer; what was asked for follows `HERE`. */
-export const ANSWER = { HERE: 0, NOT_HERE: 1, BUSY: 2 } as const;
+/** The first byte of an answer; what was asked for follows `HERE`. `GROWING`: it comes from the hub at the moment. */
+export const ANSWER = { HERE: 0, NOT_HERE: 1, BUSY: 2, GROWING: 3 } as const;
 
 /** An answer without anything behind it. */
 export function bareAnswer(kind: number): Uint8Array {

@@ -11,7 +11,7 @@ const MOST_AT_ONCE = 32;
 
 export interface FileServerOptions {
   readonly connection: FleetConnection;
-  readonly files: Pick<CachedFiles, "find" | "list">;
+  readonly files: Pick<CachedFiles, "find" | "findGrowing" | "list">;
   readonly logger: Pick<Logger, "debug">;
   /** This machine's. */
   readonly id: string;
@@ -56,15 +56,14 @@ class FileServer {
       const answer = listing && Buffer.concat([bareAnswer(ANSWER.HERE), writeJson(listing)]);
       return answer && answer.length <= connection.maxPayload ? answer : undefined;
     }
-    const path = await files.find(question);
+    const whole = await files.find(question);
+    // It may have become whole in between.
+    const path = whole ?? (await files.findGrowing(question)) ?? (await files.find(question));
     if (path === undefined) return undefined;
-    if (question.kind === "has") return bareAnswer(ANSWER.HERE);
-    return await readPiece(
-      path,
-      question,
-      question.offset,
-      Math.min(question.length, connection.maxPayload - 1),
-    );
+    if (question.kind === "has") return bareAnswer(whole === undefined ? ANSWER.GROWING : ANSWER.HERE);
+    const length = Math.min(question.length, connection.maxPayload - 1);
+    const piece = await readPiece(path, question, question.offset, length);
+    return piece ?? (whole === undefined ? bareAnswer(ANSWER.GROWING) : undefined);
   }
 }
 

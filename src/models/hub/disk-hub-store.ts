@@ -26,6 +26,7 @@ import {
   type RepoListing,
   requestKey,
 } from "./hub-store.ts";
+import { CachedFiles } from "./cache/cached-files.ts";
 import type { HubPeers } from "./hub-peers.ts";
 import { http1Fetch } from "./remote/http1-fetch.ts";
 import { listRepo } from "./remote/list-repo.ts";
@@ -69,8 +70,14 @@ export class DiskHubStore implements HubStore {
       stallTimeoutMs: options.stallTimeoutMs,
       downloads: new SharedDownloads(),
       peers: undefined,
+      fromHub: new Set(),
       lock: new FolderLock(options.cacheDir),
     };
+  }
+
+  /** Complete files, and those that the hub is sending at the moment, for other machines. */
+  get files(): CachedFiles {
+    return new CachedFiles(this.#cacheDir, this.#tools.fromHub);
   }
 
   /** Has files brought from other machines from now on, where they have them. */

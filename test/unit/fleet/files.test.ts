@@ -1,5 +1,13 @@
 import { createHash, randomBytes } from "node:crypto";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -90,6 +98,26 @@ describe("files of other machines", () => {
       0,
     );
     expect((await fetchAll(fetcherFor(new FleetWire(), "desk"), file)).content).toHaveLength(0);
+  });
+
+  test("come as they grow from a machine that the hub sends them to, until it is whole", async () => {
+    const wire = new FleetWire();
+    const { cacheDir, file } = cacheWith(content);
+    const blob = path.join(cacheDir, "models--ada--tiny-GGUF/blobs", file.digest.hex);
+    renameSync(blob, `${blob}.incomplete`);
+    truncateSync(`${blob}.incomplete`, PIECE_BYTES + 1);
+    serve(wire, "stopped", cacheDir);
+    expect((await fetchAll(fetcherFor(wire, "stopped"), file)).content).toHaveLength(0);
+    const files = new CachedFiles(cacheDir, new Set([file.digest.hex]));
+    serveFiles({ connection: wire.connect(), files, logger, id: idOf("desk") });
+    const pieces: Uint8Array[] = [];
+    for await (const piece of fetcherFor(wire, "desk").read(file, 0, () => {}, never)) {
+      pieces.push(piece);
+      if (pieces.length > 1) continue;
+      writeFileSync(`${blob}.incomplete`, content);
+      renameSync(`${blob}.incomplete`, blob);
+    }
+    expect(Buffer.concat(pieces).equals(content)).toBe(true);
   });
 
   test.each([

@@ -6,13 +6,18 @@ import { type BlobDigest, isCommit, isSha256, type RepoFile, type RepoListing } 
 import { RepoCache } from "./repo-cache.ts";
 import { isGguf, readSnapshots } from "./snapshots.ts";
 
-/** What the hub cache on this machine's disk has for other machines: complete files, by repository and digest. */
+/** What the hub cache on this machine's disk has for other machines, by repository and digest. */
 export class CachedFiles {
   readonly #cacheDir: string;
+  readonly #fromHub: ReadonlySet<string>;
 
-  /** @param cacheDir contains the `models--owner--repo` folders */
-  constructor(cacheDir: string) {
+  /**
+   * @param cacheDir contains the `models--owner--repo` folders
+   * @param fromHub digests of what the hub sends at the moment
+   */
+  constructor(cacheDir: string, fromHub: ReadonlySet<string> = new Set()) {
     this.#cacheDir = cacheDir;
+    this.#fromHub = fromHub;
   }
 
   /** The path of a file; undefined if it is not complete here. The names in it must have been checked. */
@@ -20,6 +25,16 @@ export class CachedFiles {
     const cache = await this.#repo(repo);
     const blob = cache?.blob(digest.hex);
     return blob !== undefined && (await cache?.isWhole(blob, size)) ? await cache?.real(blob) : undefined;
+  }
+
+  /**
+   * The path of a file of which a part is here and more comes from the hub; undefined for others. One that comes from another
+   * machine is none, or two machines could wait for each other.
+   */
+  async findGrowing({ repo, digest }: SharedFile): Promise<string | undefined> {
+    if (!this.#fromHub.has(digest.hex)) return undefined;
+    const cache = await this.#repo(repo);
+    return await cache?.real(cache.part(digest.hex));
   }
 
   /** The models of a revision that are complete here; undefined if there are none. */

@@ -7,9 +7,17 @@ export class BlobBody {
   readonly #hub: RemoteBody;
   readonly #peers: HubPeers | undefined;
   readonly #onMachine: (name: string) => void;
+  readonly #fromHub: Set<string>;
   #usedPeers = false;
 
-  constructor(remote: RemoteFile, peers: HubPeers | undefined, onMachine: (name: string) => void) {
+  /** @param fromHub gets the digest when the hub is asked; the one who passes it removes it */
+  constructor(
+    remote: RemoteFile,
+    peers: HubPeers | undefined,
+    onMachine: (name: string) => void,
+    fromHub: Set<string>,
+  ) {
+    this.#fromHub = fromHub;
     this.#remote = remote;
     this.#hub = new RemoteBody(remote);
     this.#peers = peers;
@@ -31,6 +39,8 @@ export class BlobBody {
       position += chunk.length;
       yield chunk;
     }
-    if (position < file.size) yield* this.#hub.read(position, signal);
+    if (position === file.size) return;
+    this.#fromHub.add(file.digest.hex);
+    yield* this.#hub.read(position, signal);
   }
 }

@@ -17,7 +17,7 @@ const LOOK_MS = 500;
 const STALL_TIMEOUT_MS = 60_000;
 const SLOWEST_BYTES_PER_SECOND = 1024;
 
-interface BlobDownload extends Pick<PullTools, "lock" | "sleep" | "stallTimeoutMs" | "peers"> {
+interface BlobDownload extends Pick<PullTools, "lock" | "sleep" | "stallTimeoutMs" | "peers" | "fromHub"> {
   readonly remote: RemoteFile;
   readonly cache: RepoCache;
   readonly report: DownloadListener;
@@ -70,11 +70,11 @@ async function fetchAndVerify(
   download: BlobDownload,
   signal: AbortSignal,
 ): Promise<{ resumed: boolean; usedPeers: boolean; verified: boolean }> {
-  const { cache, remote, report, peers } = download;
+  const { cache, remote, report, peers, fromHub } = download;
   const { hex } = remote.file.digest;
   const part = await PartFile.open(cache.part(hex), remote.file, report.onBytes, signal);
   const resumed = part.received > 0;
-  const body = new BlobBody(remote, peers, report.onMachine);
+  const body = new BlobBody(remote, peers, report.onMachine, fromHub);
   let settled = false;
   try {
     await fill(part, body, download, signal);
@@ -84,6 +84,8 @@ async function fetchAndVerify(
     return { resumed, usedPeers: body.usedPeers, verified };
   } finally {
     if (!settled) await part[Symbol.asyncDispose]();
+    // Not before: other machines follow it up to its last byte.
+    fromHub.delete(hex);
   }
 }
 

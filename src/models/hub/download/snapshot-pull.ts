@@ -26,6 +26,8 @@ export interface PullTools {
   readonly downloads: SharedDownloads;
   /** Other machines that may have files; undefined: there are none. */
   readonly peers: HubPeers | undefined;
+  /** Digests of what the hub sends at the moment. */
+  readonly fromHub: Set<string>;
   /** Lock on the cache folder, held while blobs become used or unused. */
   readonly lock: FolderLock;
 }

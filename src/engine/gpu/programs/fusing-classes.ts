@@ -1,0 +1,43 @@
+import type { BufferEntry } from "./fusible.ts";
+import type { ProgramClasses } from "./size-workgroups.ts";
+
+export interface FusingPipeline {
+  getBindGroupLayout(index: number): object;
+}
+
+export interface FusingDevice {
+  readonly adapterInfo?: { readonly isFallbackAdapter?: boolean };
+  readonly limits: Readonly<Record<string, number>>;
+  readonly queue: {
+    writeBuffer(buffer: object, at: number, data: Uint8Array, from: number, size: number): void;
+  };
+  createShaderModule: (descriptor: { readonly label?: string; readonly code: string }) => object;
+  createBuffer: (descriptor: { readonly size: number; readonly usage: number }) => object;
+  createBindGroup: (descriptor: {
+    readonly layout: object;
+    readonly entries: readonly BufferEntry[];
+  }) => object;
+  createComputePipeline: (descriptor: PipelineDescriptor) => object;
+  createComputePipelineAsync: (descriptor: PipelineDescriptor) => Promise<FusingPipeline>;
+  pushErrorScope: (filter: "validation") => void;
+  popErrorScope: () => Promise<object | null>;
+}
+
+interface PipelineDescriptor {
+  readonly label?: string;
+  readonly layout: unknown;
+  readonly compute: { readonly module: object; readonly entryPoint?: string; readonly constants?: object };
+}
+
+export interface FusingPass {
+  setPipeline: (pipeline: object) => void;
+  setBindGroup: (index: number, group: object, ...offsets: unknown[]) => void;
+  dispatchWorkgroups: (x: number, y?: number, z?: number) => void;
+  end: () => void;
+}
+
+/** The part of WebGPU's classes through which programs are run. */
+export interface FusingClasses extends ProgramClasses {
+  readonly GPUDevice: { readonly prototype: FusingDevice & ProgramClasses["GPUDevice"]["prototype"] };
+  readonly GPUComputePassEncoder: { readonly prototype: FusingPass };
+}

@@ -1,0 +1,148 @@
+import { beforeEach, expect, test } from "vitest";
+import { fusePrograms } from "../../../../../src/engine/gpu/programs/fuse-programs.ts";
+import type { FusingClasses } from "../../../../../src/engine/gpu/programs/fusing-classes.ts";
+
+/** As llama.cpp writes a step over the cache's rows; each is a workgroup. */
+const CACHE_WRITE = `
+@group(0) @binding(0) var<storage, read_write> src: array<f32>;
+@group(0) @binding(1) var<storage, read_write> idx: array<u32>;
+@group(0) @binding(2) var<storage, read_write> dst: array<f32>;
+@group(0) @binding(3) var<storage, read_write> error: atomic<u32>;
+@group(0) @binding(4) var<uniform> params: Params;
+struct Params { ne: u32 };
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) gid: vec3<u32>) {
+  if (gid.x < params.ne) { dst[idx[gid.x]] = src[gid.x]; }
+}`;
+
+interface Ran {
+  readonly pipeline: string;
+  readonly x: number;
+}
+
+const buffer = {};
+const at = (binding: number, offset: number) => ({ binding, resource: { buffer, offset, size: 256 } });
+let ran: Ran[] = [];
+/** The codes of modules that were compiled in the background, and how each ends. */
+let compiling: { readonly code: string; readonly end: (works: boolean) => void }[] = [];
+let classes: FusingClasses;
+let device: FusingClasses["GPUDevice"]["prototype"];
+
+/** WebGPU with nothing behind it: bind groups and pipelines are what they were described by. */
+function fakeClasses(isFallbackAdapter: boolean): FusingClasses {
+  let set = "";
+  const prototype = {
+    adapterInfo: { isFallbackAdapter },
+    limits: { maxStorageBuffersPerShaderStage: 8, maxComputeWorkgroupsPerDimension: 65_535 },
+    queue: { writeBuffer: () => {} },
+    createShaderModule: ({ code }: { code: string }) => ({ code }),
+    createBuffer: () => ({}),
+    createBindGroup: () => ({}),
+    createComputePipeline: () => ({ name: "own" }),
+    createComputePipelineAsync: ({ compute }: { compute: { module: object } }) =>
+      new Promise<{ getBindGroupLayout: () => object }>((resolve, reject) => {
+        const end = (works: boolean): void => {
+          if (works) resolve(Object.assign({ name: "fused" }, { getBindGroupLayout: () => ({}) }));
+          else reject(new Error("refused"));
+        };
+        compiling.push({ code: String(Reflect.get(compute.module, "code")), end });
+      }),
+    pushErrorScope: () => {},
+    popErrorScope: async () => null,
+  };
+  const pass = {
+    setPipeline: (pipeline: object) => {
+      set = String(Reflect.get(pipeline, "name"));
+    },
+    setBindGroup: () => {},
+    dispatchWorkgroups: (x: number) => void ran.push({ pipeline: set, x }),
+    end: () => {},
+  };
+  return { GPUDevice: { prototype }, GPUComputePassEncoder: { prototype: pass } };
+}
+
+function open(isFallbackAdapter = false): void {
+  ran = [];
+  compiling = [];
+  classes = fakeClasses(isFallbackAdapter);
+  fusePrograms(classes);
+  device = classes.GPUDevice.prototype;
+}
+
+beforeEach(() => open());
+
+function writeTo(offset: number): { pipeline: object; group: object } {
+  const module = device.createShaderModule({ code: CACHE_WRITE });
+  const pipeline = device.createComputePipeline({ layout: "auto", compute: { module } });
+  // Their sources lie behind the caches; all count errors in the same place.
+  const entries = [at(0, 4096 + offset), at(1, 8192 + offset), at(2, offset), at(3, 16_384), at(4, 32_768)];
+  return { pipeline, group: device.createBindGroup({ layout: {}, entries }) };
+}
+
+/** Runs programs in one pass, and returns what WebGPU ran. */
+function run(...programs: readonly { pipeline: object; group: object; x?: number }[]): Ran[] {
+  ran = [];
+  const pass = { ...classes.GPUComputePassEncoder.prototype };
+  for (const { pipeline, group, x = 2 } of programs) {
+    pass.setPipeline(pipeline);
+    pass.setBindGroup(0, group);
+    pass.dispatchWorkgroups(x);
+  }
+  pass.end();
+  return ran;
+}
+
+async function compiled(works: boolean): Promise<void> {
+  // Its module is checked first.
+  await expect.poll(() => compiling.length).toBe(1);
+  compiling[0]?.end(works);
+  await new Promise((resolve) => setImmediate(resolve));
+}
+
+test("two writes that are used again run as one, once that is compiled", async () => {
+  const [key, value] = [writeTo(0), writeTo(256)];
+  const own = [
+    { pipeline: "own", x: 2 },
+    { pipeline: "own", x: 2 },
+  ];
+  expect(run(key, value)).toEqual(own);
+  expect(run(key, value)).toEqual(own);
+  await compiled(true);
+  expect(run(key, value)).toEqual([{ pipeline: "fused", x: 4 }]);
+  const [{ code } = { code: "" }] = compiling;
+  // Both count errors in one place, and each has parameters of its own.
+  expect(code.match(/@binding\(\d+\) var<storage/g)).toHaveLength(7);
+  expect(code).toContain("fn main_0(");
+  expect(code).toContain("fn main_1(");
+});
+
+test("they do not where something else comes next, or other numbers of workgroups", async () => {
+  const [key, value] = [writeTo(0), writeTo(256)];
+  run(key, value);
+  run(key, value);
+  await compiled(true);
+  expect(run(key, { ...value, x: 3 }).map(({ pipeline }) => pipeline)).toEqual(["own", "own"]);
+  expect(run(key)).toEqual([{ pipeline: "own", x: 2 }]);
+  expect(run(key, value)).toEqual([{ pipeline: "fused", x: 4 }]);
+});
+
+test("what cannot be compiled is left as it is", async () => {
+  const [key, value] = [writeTo(0), writeTo(256)];
+  run(key, value);
+  run(key, value);
+  await compiled(false);
+  expect(run(key, value)).toHaveLength(2);
+  expect(compiling).toHaveLength(1);
+});
+
+test("nothing is compiled for programs that depend on each other, are used once, or run on a processor", async () => {
+  // The second writes where the first reads.
+  const [first, second] = [writeTo(0), writeTo(4096)];
+  for (const _ of [1, 2, 3]) run(first, second);
+  run(writeTo(0), writeTo(256));
+  open(true);
+  const [key, value] = [writeTo(0), writeTo(256)];
+  for (const _ of [1, 2, 3]) run(key, value);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(compiling).toEqual([]);
+});
