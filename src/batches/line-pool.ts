@@ -8,13 +8,21 @@ const LINES_IN_A_ROW = 32;
 /** How long the pool sleeps at most. */
 const MAX_SLEEP_MS = 60_000;
 
+/** A line is to be tried again. */
+export interface Retry {
+  /** Unix milliseconds. */
+  readonly at: number;
+  /** What it lacked, such as memory for its model, all lines lack: none is run before. */
+  readonly holdsUpAll: boolean;
+}
+
 /** A batch whose lines are run. */
 export interface LineSource {
   readonly queue: LineQueue;
   /** Aborts when no more of its lines are to be run. */
   readonly signal: AbortSignal;
-  /** Runs a line; resolves with when to try it again, or undefined when it is done. */
-  run(attempt: Attempt): Promise<number | undefined>;
+  /** Runs a line; undefined: it is done. */
+  run(attempt: Attempt): Promise<Retry | undefined>;
 }
 
 interface Member {
@@ -32,6 +40,8 @@ export class LinePool {
   readonly #now: () => number;
   readonly #members = new Set<Member>();
   #inARow = 0;
+  /** No line is begun before. */
+  #heldUpUntil = 0;
   #isAtWork = false;
   #wakeUp = Promise.withResolvers<void>();
 
@@ -80,6 +90,10 @@ export class LinePool {
 
   /** The model whose turn it is, of the batch that has waited longest; undefined after a pause in which none could run. */
   async #nextModel(): Promise<string | undefined> {
+    if (this.#now() < this.#heldUpUntil) {
+      await this.#pause(this.#heldUpUntil - this.#now());
+      return undefined;
+    }
     let soonest = this.#now() + MAX_SLEEP_MS;
     for (const member of this.#members) {
       const next = await this.#guarded(member, async () => await member.source.queue.next(this.#now()));
@@ -100,7 +114,7 @@ export class LinePool {
     const running = new Set<Promise<void>>();
     for (;;) {
       const isOver = this.#now() >= until && (await this.#othersWait(model));
-      const most = isOver ? 0 : this.#capacity;
+      const most = isOver || this.#now() < this.#heldUpUntil ? 0 : this.#capacity;
       while (running.size < most) {
         const taken = await this.#take(model);
         if (!taken) break;
@@ -132,7 +146,8 @@ export class LinePool {
     const { source } = member;
     const again = await this.#guarded(member, async () => await source.run(attempt));
     member.running -= 1;
-    if (again !== undefined) source.queue.giveBack(attempt, again);
+    if (again) source.queue.giveBack(attempt, again.at);
+    if (again?.holdsUpAll) this.#heldUpUntil = Math.max(this.#heldUpUntil, again.at);
     if (!this.#members.has(member) && member.running === 0) member.done.resolve();
   }
 

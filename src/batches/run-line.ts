@@ -6,11 +6,14 @@ import type { BatchStore } from "./batch-store.ts";
 import type { Batch, BatchUsage, RunOutcome, WaitingLine } from "./batch.ts";
 import type { FileFolder } from "./file-folder.ts";
 import type { Attempt } from "./line-queue.ts";
+import type { Retry } from "./line-pool.ts";
 import { newId } from "./new-id.ts";
 import { retryWait } from "./retry-policy.ts";
 
 /** Before an answer is saved again that the disk had no room for. */
 const SAVE_AGAIN_MS = 5000;
+/** Who is only to give way for a moment is told to come back after a second. */
+const LONG_WAIT_SECS = 2;
 const FIRST_ERROR = 400;
 const NO_USAGE: BatchUsage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
 
@@ -39,7 +42,7 @@ export class LineRunner {
   }
 
   /** Runs a line and saves its answer; resolves with when to try it again, or undefined when that is not to be. */
-  async run(attempt: Attempt): Promise<number | undefined> {
+  async run(attempt: Attempt): Promise<Retry | undefined> {
     const { runLine, now } = this.#options;
     const { inputFile, endpoint, owner } = this.#batch;
     const { number, start, length } = attempt.line;
@@ -50,7 +53,8 @@ export class LineRunner {
     const response = await runLine({ ...request, requestId, owner }, this.#signal);
     if (this.#signal.aborted) return undefined;
     const wait = retryWait(response, attempt);
-    if (wait !== undefined) return now() + wait;
+    if (wait !== undefined)
+      return { at: now() + wait, holdsUpAll: response.retryAfterSecs >= LONG_WAIT_SECS };
     await this.#save({ number }, requestId, response);
     return undefined;
   }

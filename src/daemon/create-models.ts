@@ -28,6 +28,7 @@ import { createModelsService } from "../models/models-service.ts";
 import { readAliases, type AliasTable } from "../models/names/alias-table.ts";
 import { createNameResolver } from "../models/names/name-resolver.ts";
 import { DaemonStartError } from "./daemon-start-error.ts";
+import { isBatchWork } from "./run-batch-line.ts";
 
 /** Models that ship with the project: two folders up from src/daemon and from dist/src/daemon alike. */
 const SHIPPED_MODELS = fileURLToPath(new URL("../../models/", import.meta.url));
@@ -56,6 +57,7 @@ export async function createModels(
   const models = await startable(
     createModelsService({
       config,
+      isBackground: isBatchWork,
       tryTemplate: createTemplateTrial(start, TRIAL_MODEL),
       quantizeTensors: createTensorQuantizer({ findWall: () => wall.find() }),
       startEngine: guardGpu({

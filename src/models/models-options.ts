@@ -61,6 +61,8 @@ export interface ModelsOptions {
   readonly processors?: Processors;
   /** Which kernels run; faster ones process more of a prompt in one step. */
   readonly kernels: Kernels;
+  /** Whether what is asked for now can wait, and so must not push out what others use; absent: never. */
+  readonly isBackground?: () => boolean;
   /** The machine's current memory; absent: only the budget counts. */
   readonly machineMemory?: () => MachineMemory;
 }

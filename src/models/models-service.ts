@@ -184,7 +184,8 @@ class ModelsService implements Models {
     if (!loadsOnDemand && !residency && !this.#pool.hasCrashed(alias) && present?.state !== "loaded") {
       throw present ? stillLoading(alias, "loaded") : notLoaded(alias);
     }
-    const overrides = { ...residency, keepAliveMs: residency?.keepAliveMs ?? keepAliveMs, mayEvict: true };
+    const mayEvict = this.#options.isBackground?.() ? "unused" : true;
+    const overrides = { ...residency, keepAliveMs: residency?.keepAliveMs ?? keepAliveMs, mayEvict } as const;
     return await this.#pool.lease(alias, async () => await this.#planner.plan(record, overrides), signal);
   }
 

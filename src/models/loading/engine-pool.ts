@@ -44,6 +44,7 @@ export class EnginePool {
     this.memory = new MemoryBudget({
       ...options,
       models: () => this.models(),
+      now: () => options.clock.now(),
       evict: async (victim) => await this.#close(victim, "memory"),
     });
   }

@@ -17,6 +17,7 @@ import { type CallerWishes, EnginePlanner, type EnginePlannerOptions } from "./e
 import { realModelPath, type ModelFile } from "../registry/model-file.ts";
 import type { ModelRecord } from "../registry/model-record.ts";
 import { createDigestVerifier } from "./verify-digest.ts";
+import type { Eviction } from "./memory-budget.ts";
 
 /** Memory that engines use, or may use. */
 export interface MemoryNeeds {
@@ -48,22 +49,22 @@ export interface LoadPlan extends MemoryNeeds {
   /** Milliseconds of idleness after which it is unloaded; Infinity: never. */
   readonly keepAliveMs: number;
   /** Idle models may be unloaded to make room. */
-  readonly mayEvict: boolean;
+  readonly mayEvict: Eviction;
 }
 
 /** The caller's choices for a load; the rest comes from the model and the configuration. */
 interface Overrides extends Residency, CallerWishes, Pick<LoadOptions, "speculation"> {
   readonly keepAliveMs: number;
-  readonly mayEvict: boolean;
+  readonly mayEvict: Eviction;
 }
 
 interface LoadPlannerOptions
   extends EnginePlannerOptions, Pick<ModelsOptions, "heapLimit" | "placeLayers" | "logger"> {
   readonly inspect: InspectGguf;
   /** Bytes of GPU memory that other models use, without idle ones if those may be unloaded. */
-  readonly takenOnGpu: (alias: string, mayEvict: boolean) => number;
+  readonly takenOnGpu: (alias: string, mayEvict: Eviction) => number;
   /** Bytes that engines may use now, less what others have; idle ones count as free if those may be unloaded. */
-  readonly freeMemory: (alias: string, mayEvict: boolean) => number;
+  readonly freeMemory: (alias: string, mayEvict: Eviction) => number;
 }
 
 /** What other models leave, in bytes. */

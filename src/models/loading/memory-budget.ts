@@ -7,6 +7,12 @@ import type { MemoryNeeds } from "./load-planner.ts";
 /** Requests usually take some seconds; after that a model is idle. */
 const RETRY_AFTER_SECS = 5;
 
+/** What a load in the background may push out has not been used for so long: whoever used it last may come back. */
+const UNUSED_MS = 60_000;
+
+/** Whether idle models may be unloaded for another one; unused: those that have not been used for a while. */
+export type Eviction = boolean | "unused";
+
 export interface MemoryBudgetOptions {
   /** Memory that the configuration gives all engines together. */
   readonly budget: Allowance;
@@ -16,6 +22,8 @@ export interface MemoryBudgetOptions {
   readonly gpuBudget: () => number;
   /** All models that are loaded, being loaded, or being unloaded. */
   readonly models: () => readonly LoadedModel[];
+  /** As in {@link LoadedModel.lastUsed}. */
+  readonly now: () => number;
   /** Ends an engine; settles when it is gone. */
   readonly evict: (victim: LoadedModel) => Promise<void>;
 }
@@ -24,7 +32,7 @@ export interface MemoryBudgetOptions {
 interface Candidate extends MemoryNeeds {
   readonly alias: string;
   /** Whether idle models may be unloaded for it. */
-  readonly mayEvict: boolean;
+  readonly mayEvict: Eviction;
 }
 
 /** Tracks how much of the machine's and the GPU's memory each model has. */
@@ -63,9 +71,9 @@ export class MemoryBudget {
    * Bytes of GPU memory that a candidate has to leave to others.
    * @param mayEvict idle engines may be evicted
    */
-  takenOnGpu(alias: string, mayEvict: boolean): number {
+  takenOnGpu(alias: string, mayEvict: Eviction): number {
     return this.#others(alias)
-      .filter(({ idle }) => !(mayEvict && idle))
+      .filter((other) => !this.#isEvictable(other, mayEvict))
       .reduce((sum, { needs }) => sum + needs.gpuBytes, 0);
   }
 
@@ -73,9 +81,9 @@ export class MemoryBudget {
    * Bytes that engines may use at the moment, less what others have reserved.
    * @param mayEvict idle engines may be evicted
    */
-  free(alias: string, mayEvict: boolean): number {
+  free(alias: string, mayEvict: Eviction): number {
     return this.#others(alias)
-      .filter(({ idle }) => !(mayEvict && idle))
+      .filter((other) => !this.#isEvictable(other, mayEvict))
       .reduce((left, { needs }) => left - needs.bytes, this.#allowed().bytes);
   }
 
@@ -116,7 +124,7 @@ export class MemoryBudget {
     let free = allowed.bytes - others.reduce((sum, { needs }) => sum + needs.bytes, 0);
     let gpuFree = gpuBudget() - this.takenOnGpu(alias, false);
     const victims: LoadedModel[] = [];
-    const idle = mayEvict ? others.filter((other) => other.idle) : [];
+    const idle = others.filter((other) => this.#isEvictable(other, mayEvict));
     for (const other of idle.toSorted((a, b) => a.lastUsed - b.lastUsed)) {
       const helps = bytes > free || (gpuBytes > gpuFree && other.needs.gpuBytes > 0);
       if (!helps) continue;
@@ -132,6 +140,11 @@ export class MemoryBudget {
     throw new ServiceError("overloaded", `${message}, and the other models are in use.`, {
       retryAfterSecs: RETRY_AFTER_SECS,
     });
+  }
+
+  #isEvictable({ idle, lastUsed }: LoadedModel, mayEvict: Eviction): boolean {
+    if (mayEvict === "unused") return idle && this.#options.now() - lastUsed >= UNUSED_MS;
+    return mayEvict && idle;
   }
 
   #others(alias: string): readonly LoadedModel[] {

@@ -141,6 +141,23 @@ test("two batches for different models take turns instead of changing places wit
   expect(together).not.toContain(true);
 });
 
+test("while there is no room for the model, lines are not tried one after the other", async () => {
+  let tries = 0;
+  let hasRoom = false;
+  const room = await open(async (line, signal) => {
+    tries += 1;
+    if (hasRoom) return await echo(line, signal);
+    return { status: 503, body: "{}", retryable: true, retryAfterSecs: 2 };
+  });
+  const { id } = await create(room, named(500));
+  await expect.poll(() => tries, { interval: 5 }).toBeGreaterThan(0);
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  // Those that were under way at once.
+  expect(tries).toBeLessThan(10);
+  hasRoom = true;
+  expect(await results(room, id)).toHaveLength(500);
+});
+
 test("what is not done within the window expires", async () => {
   let now = 1_000_000;
   let room = await open(onlyFirst, {}, () => now);

@@ -56,6 +56,19 @@ describe("memory", () => {
     expect(events).toContainEqual({ type: "model-unloaded", model: "b", reason: "memory" });
   });
 
+  it("is taken in the background from what has not been used for a minute alone", async () => {
+    const { pool, clock } = makePool();
+    await leaseAndReturn(pool, "a", { bytes: 80 * MB });
+    await clock.advance(59_000);
+    const load = async (): Promise<void> =>
+      await leaseAndReturn(pool, "b", { bytes: 80 * MB, mayEvict: "unused" });
+    await expect(load()).rejects.toMatchObject({ code: "overloaded" });
+    expect(pool.model("a")?.state).toBe("loaded");
+    await clock.advance(1000);
+    await load();
+    expect(pool.models().map(({ alias }) => alias)).toEqual(["b"]);
+  });
+
   it("is never taken from a model in use", async () => {
     const { pool } = makePool();
     const busy = await pool.lease("a", async () => plan({ bytes: 60 * MB }), NEVER);
