@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "d5b7789052664e2e492bf1919fe39d35e333c0b3745707193f96bfa76a6c6447";
+const KERNELS_SHA256 = "8bb45ecba05537dafb74a56269da679f9965a8f86741e4f16b49370bcbf8fb47";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "60070aef35fa9fdf63ea2936aa2584d02fb88d5bef017099e7ad4d47a4045048";
+export const IMAGE_SHA256 = "9b245047a89ff08d6541a8def05474a39e784de97f6d5a204156b8f19b243bd2";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

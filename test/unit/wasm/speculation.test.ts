@@ -109,6 +109,13 @@ const count = (from: number, length: number): number[] => Array.from({ length },
 /** A text that says 1, 2, 3 … twice, and has said so many of them the second time. */
 const again = (said: number): number[] => [...count(1, 100), ...count(1, said)];
 
+/** What is guessed where two guesses have been right, so that more is. */
+function guessedOn(text: readonly number[], situation: Situation = {}): number[] {
+  guessed(text.slice(0, -6), situation);
+  guessed(text.slice(0, -4), situation);
+  return guessed(text, situation);
+}
+
 /** What is guessed, step by step, when all guesses are right. */
 function rightLengths(steps: number): number[] {
   let said = 4;
@@ -129,7 +136,8 @@ function wrongLengths(steps: number): number[] {
 
 describe("what repeats", () => {
   test("is guessed as it went on before", () => {
-    expect(guessed(again(5))).toEqual([6, 7, 8, 9]);
+    expect(guessed(again(5))).toEqual([6]);
+    expect(guessedOn(again(20), { task: 2 })).toEqual(count(21, 7));
   });
 
   test("is guessed as it went on where the text before it was most alike, not where it stood last", () => {
@@ -138,8 +146,9 @@ describe("what repeats", () => {
   });
 
   test("is guessed on beyond the end of the text, which may be a part of what repeats", () => {
-    expect(guessed([7, 7, 7, 7, 7, 7])).toEqual([7, 7, 7, 7]);
-    expect(guessed([1, 2, 1, 2, 1, 2])).toEqual([1, 2, 1, 2]);
+    expect(guessedOn(Array.from({ length: 12 }, () => 7))).toEqual([7, 7, 7, 7, 7, 7, 7]);
+    const ones = Array.from({ length: 12 }, (_, at) => 1 + (at % 2));
+    expect(guessedOn(ones, { task: 2 })).toEqual([1, 2, 1, 2, 1, 2, 1]);
   });
 
   test("is not guessed behind fewer than four tokens, which are alike by chance", () => {
@@ -148,9 +157,9 @@ describe("what repeats", () => {
   });
 
   test("is guessed no further than the request allows, or llama.cpp has room for", () => {
-    expect(guessed(again(5), { most: 2 })).toEqual([6, 7]);
-    expect(guessed(again(5), { task: 2, most: 0 })).toEqual([]);
-    expect(guessed(again(5), { task: 3, room: 3 })).toEqual([6, 7, 8]);
+    expect(guessedOn(again(20), { most: 2 })).toEqual([21, 22]);
+    expect(guessedOn(again(20), { task: 2, most: 0 })).toEqual([]);
+    expect(guessedOn(again(20), { task: 3, room: 3 })).toEqual([21, 22, 23]);
   });
 
   test("is not guessed where tokens cannot be taken back, as out of Mamba's state", () => {
@@ -160,52 +169,60 @@ describe("what repeats", () => {
 
 describe("the room for guesses", () => {
   test("is what the next step has, with a token for each slot", () => {
-    expect(guessed(again(5), { batch: 6, slots: 4 })).toEqual([6, 7]);
-    expect(guessed(again(5), { task: 2, batch: 4, slots: 4 })).toEqual([]);
+    expect(guessedOn(again(20), { batch: 6, slots: 4 })).toEqual([21, 22]);
+    expect(guessedOn(again(20), { task: 2, batch: 4, slots: 4 })).toEqual([]);
   });
 
   test("is what a shared cache has left, which guesses of one must not take from others", () => {
-    // Four slots with 104 tokens each.
-    expect(guessed(again(5), { slots: 4, shared: 4 * (104 + 4) + 3 })).toEqual([6, 7, 8]);
-    expect(guessed(again(5), { task: 2, slots: 4, shared: 4 * (104 + 4) })).toEqual([]);
+    // Four slots with 119 tokens each.
+    expect(guessedOn(again(20), { slots: 4, shared: 4 * (119 + 4) + 3 })).toEqual([21, 22, 23]);
+    expect(guessed(again(20), { task: 2, slots: 4, shared: 4 * (119 + 4) })).toEqual([]);
   });
 
   test("leaves a whole step to a prompt that is being read", () => {
     const situation = { slots: 4, shared: 4 * 104 + 400, isReading: true };
     expect(guessed(again(5), situation)).toEqual([]);
-    expect(guessed(again(5), { ...situation, batch: 64 })).toHaveLength(4);
+    expect(guessed(again(5), { ...situation, batch: 64 })).toHaveLength(1);
   });
 });
 
 describe("guesses", () => {
   test("become longer while they are right", () => {
-    expect(rightLengths(4)).toEqual([4, 8, 16, 32]);
+    expect(rightLengths(5)).toEqual([1, 3, 7, 15, 31]);
   });
 
   test("become shorter when only their beginning is right", () => {
-    expect(guessed(again(5))).toHaveLength(4);
+    expect(guessedOn(again(20))).toHaveLength(7);
     // Two of them were, and a token came that was not guessed.
-    expect(guessed([...count(1, 100), 0, 0, 0, 0, ...count(1, 4)])).toHaveLength(3);
+    const said = [...again(20), 21, 22, 0];
+    expect(guessed(said)).toEqual([]);
+    expect(guessed([...said, ...count(1, 4)])).toHaveLength(3);
   });
 
   test("rest when they are wrong, ever longer", () => {
     const made = wrongLengths(400);
-    expect(made.slice(0, 2)).toEqual([4, 0]);
-    // What 400 steps have lost: less than a twentieth of them.
-    const lost = made.reduce((sum, length) => sum + (length > 0 ? 0.1 + 0.55 * length : 0), 0);
-    expect(lost).toBeLessThan(400 / 20);
+    expect(made.slice(0, 3)).toEqual([1, 1, 0]);
+    // What 400 steps, and the first 64 of them, have lost: less than three percent.
+    const lost = (steps: number): number =>
+      made.slice(0, steps).reduce((sum, length) => sum + (length > 0 ? 0.1 + 0.52 * length : 0), 0);
+    expect(lost(400)).toBeLessThan(400 * 0.03);
+    expect(lost(64)).toBeLessThan(64 * 0.03);
     expect(made.slice(-100).filter((length) => length > 0).length).toBeLessThan(3);
   });
 
   test("begin anew with the next request", () => {
     wrongLengths(100);
-    expect(guessed(again(5), { task: 2 })).toHaveLength(4);
+    expect(guessed(again(5), { task: 2 })).toHaveLength(1);
+  });
+
+  test("are so many that tokens of a step are a multiple of four, where there are more", () => {
+    expect(guessedOn(again(20), { most: 6 })).toEqual([21, 22, 23]);
   });
 
   test("are counted for the step", () => {
     setInt(MEMORY_CELLS.guessedTokens, 0);
     guessed(again(5));
-    expect(view.getInt32(MEMORY_CELLS.guessedTokens, true)).toBe(4);
+    expect(view.getInt32(MEMORY_CELLS.guessedTokens, true)).toBe(1);
   });
 });
 
@@ -255,10 +272,10 @@ function asked(length: number, situation: Situation = {}): number {
 describe("a draft model", () => {
   test("reads what it lacks before it guesses, and forgets what was wrong", () => {
     draftWith(20);
-    expect(asked(100)).toBe(4);
+    expect(asked(100)).toBe(1);
     expect(view.getInt32(TOKENS_READ, true)).toBe(99);
     draftWith(105);
-    expect(asked(100, { task: 2 })).toBe(4);
+    expect(asked(100, { task: 2 })).toBe(1);
     expect(view.getInt32(TOKENS_READ, true)).toBe(99);
   });
 
@@ -269,11 +286,9 @@ describe("a draft model", () => {
     expect(asked(100, { task: 2 })).toBe(0);
   });
 
-  test("is not asked for more than the request allows", () => {
+  test("is not asked where the request allows no guess", () => {
     draftWith(99);
-    expect(asked(100, { most: 2 })).toBe(2);
-    draftWith(99);
-    expect(asked(100, { task: 2, most: 0 })).toBe(0);
+    expect(asked(100, { most: 0 })).toBe(0);
   });
 
   test.each([
