@@ -10,8 +10,13 @@ import { WaitingLine } from "./waiting-line.ts";
 
 /** How often those who wait try again when nothing is heard. */
 const RETRY_MS = 250;
+/** How often those who wait hear of what many machines have told. */
+const NEWS_MS = 20;
 /** How long an answer that has begun waits for a machine that can continue it. */
 const PATIENCE_MS = 30_000;
+
+/** More than any machine has. */
+const ALL_SLOTS = 1024;
 
 /** A model that other machines have too, or alone. */
 export interface FoundModel extends ModelKey {
@@ -23,7 +28,7 @@ export interface FoundModel extends ModelKey {
 
 export interface DispatchOptions {
   readonly self: Pick<SelfDescription, "card" | "beat" | "model">;
-  readonly presence: Pick<Presence, "machines" | "onChange" | "forget">;
+  readonly presence: Pick<Presence, "machines" | "get" | "onChange">;
   /** Of this machine alone. */
   readonly models: Pick<Models, "get" | "defaultAlias">;
   /** Requests for one model that may wait. */
@@ -49,11 +54,21 @@ export class Dispatch {
   readonly #memory = new PromptMemory();
   readonly #lines = new Map<string, WaitingLine>();
   readonly #opened = new Map<string, { beat: Beat | undefined; readonly byAlias: Map<string, number> }>();
+  /** By model: requests that are about to begin on this machine. */
+  readonly #beginning = new Map<string, number>();
   readonly #timer: NodeJS.Timeout;
+  readonly #newsTimer: NodeJS.Timeout;
+  #hasNews = false;
 
   constructor(options: DispatchOptions) {
     this.#options = options;
-    options.presence.onChange(() => this.wake());
+    options.presence.onChange(() => {
+      this.#hasNews = true;
+    });
+    this.#newsTimer = setInterval(() => {
+      if (this.#hasNews) this.wake();
+    }, NEWS_MS);
+    this.#newsTimer.unref();
     this.#timer = setInterval(() => this.wake(), RETRY_MS);
     this.#timer.unref();
   }
@@ -75,6 +90,7 @@ export class Dispatch {
 
   /** A slot may be free, here or elsewhere. */
   wake(): void {
+    this.#hasNews = false;
     for (const [key, line] of this.#lines) {
       if (line.isUsed) line.wake();
       else this.#lines.delete(key);
@@ -83,6 +99,7 @@ export class Dispatch {
 
   close(): void {
     clearInterval(this.#timer);
+    clearInterval(this.#newsTimer);
   }
 
   /** The model of a name; undefined if no other machine has it, so that this one decides alone. */
@@ -91,12 +108,15 @@ export class Dispatch {
     const others = presence.machines;
     if (others.length === 0) return undefined;
     const wanted = name || models.defaultAlias;
-    const own = wanted === undefined ? undefined : (self.model(wanted) ?? (await this.#ownModel(wanted)));
+    const exact = wanted === undefined ? undefined : self.model(wanted);
+    const found = exact ? undefined : findIn(others, wanted);
+    // A name of another machine's model is not looked for on this disk, which takes milliseconds.
+    const isElsewhere = found !== undefined && found.alias === wanted && found.adapter === undefined;
+    const own = exact ?? (wanted === undefined || isElsewhere ? undefined : await this.#ownModel(wanted));
     if (own === "busy") return undefined;
     const isShared = (model: CardModel): boolean =>
       others.some(({ card }) => card.models.some((each) => isSame(each, model)));
     if (own) return isShared(own) ? { ...keyOf(own), alias: own.alias, adapter: undefined } : undefined;
-    const found = findIn(others, wanted);
     return found && { ...keyOf(found.model), alias: found.alias, adapter: found.adapter };
   }
 
@@ -137,16 +157,26 @@ export class Dispatch {
     let failure: unknown;
     for (const place of inOrder(free, this.#memory.known(marks))) {
       signal.throwIfAborted();
-      if (!place.isLocal) this.#count(place.machine, place.name, 1);
+      // Other requests may have taken its slots while this one asked others.
+      if (needsSlot && !this.#isFree(place)) {
+        mayWait = true;
+        continue;
+      }
+      if (place.isLocal) this.#begin(place.name, 1);
+      else this.#count(place.machine, place.name, 1);
       try {
-        const result = await work(place);
+        const result = await work(place).finally(() => {
+          if (place.isLocal) this.#begin(place.name, -1);
+        });
         this.#memory.remember(marks, place.machine);
         return { place, result };
       } catch (error) {
-        if (!place.isLocal) this.#count(place.machine, place.name, -1);
+        const isBusy = error instanceof ServiceError && error.code === "overloaded";
+        // One that refuses counts as full until its next beat.
+        if (!place.isLocal) this.#count(place.machine, place.name, isBusy ? ALL_SLOTS : -1);
         signal.throwIfAborted();
         if (!mayWorkElsewhere(error)) throw error;
-        if (error instanceof ServiceError && error.code === "overloaded") mayWait = true;
+        if (isBusy) mayWait = true;
         else failure ??= error;
       }
     }
@@ -157,21 +187,29 @@ export class Dispatch {
   #places(key: ModelKey): Place[] {
     const { self, presence } = this.#options;
     const machines: PlacedMachine[] = [self, ...presence.machines];
-    for (const { card, beat } of presence.machines) {
-      const opened = this.#opened.get(card.id);
+    for (const [id, { beat }] of this.#opened) {
       // The machine has counted for itself.
-      if (opened && opened.beat !== beat) this.#opened.delete(card.id);
+      if (beat !== presence.get(id)?.beat) this.#opened.delete(id);
     }
-    return placesOf(
-      key,
-      machines,
-      self.card.id,
-      (machine, alias) => this.#opened.get(machine)?.byAlias.get(alias) ?? 0,
-    );
+    return placesOf(key, machines, self.card.id, (machine, alias) => this.#openedAt(machine, alias));
   }
 
-  #count(machine: string, alias: string, change: 1 | -1): void {
-    const beat = this.#options.presence.machines.find(({ card }) => card.id === machine)?.beat;
+  #isFree({ machine, name, unused }: Place): boolean {
+    return this.#openedAt(machine, name) < unused;
+  }
+
+  /** What a machine has not told of yet; of this one, what is about to begin. */
+  #openedAt(machine: string, alias: string): number {
+    if (machine === this.selfId) return this.#beginning.get(alias) ?? 0;
+    return this.#opened.get(machine)?.byAlias.get(alias) ?? 0;
+  }
+
+  #begin(alias: string, change: 1 | -1): void {
+    this.#beginning.set(alias, (this.#beginning.get(alias) ?? 0) + change);
+  }
+
+  #count(machine: string, alias: string, change: number): void {
+    const beat = this.#options.presence.get(machine)?.beat;
     const known = this.#opened.get(machine);
     const opened = known?.beat === beat && known ? known : { beat, byAlias: new Map<string, number>() };
     this.#opened.set(machine, opened);

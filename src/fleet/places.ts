@@ -22,6 +22,8 @@ export interface Place {
   readonly isLoaded: boolean;
   /** Whether, as far as is known, it could begin at once. */
   readonly isFree: boolean;
+  /** Slots that were free when it last told; a machine that has not loaded the model takes one request. */
+  readonly unused: number;
   /** From 0 to 1. */
   readonly freeSlots: number;
   /** Tokens per second; 0: unknown. */
@@ -54,7 +56,8 @@ export function placesOf(
         isLocal: card.id === selfId,
         name: alias,
         isLoaded: load !== undefined,
-        isFree: fits && (load ? running < load.slots && load.waiting === 0 : true),
+        isFree: fits && (load ? running < load.slots && load.waiting === 0 : running < 1),
+        unused: load ? load.slots - load.running : 1,
         freeSlots: load ? Math.max(0, load.slots - running) / Math.max(1, load.slots) : 0,
         speed,
         engine: card.engine,

@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import { type Beat, beatSchema, type Card, cardSchema, PROTOCOL } from "./card.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
+import { OwnPauses } from "./own-pauses.ts";
 import { readJson, writeJson } from "./json-message.ts";
 
 /** Between two beats of a machine. */
@@ -42,11 +43,15 @@ export class Presence {
   readonly #known = new Map<string, Known>();
   readonly #listeners = new Set<() => void>();
   readonly #timer: NodeJS.Timeout;
+  /** Of those that are known, until something changes. */
+  #machines: readonly Machine[] | undefined;
+  readonly #pauses: OwnPauses;
   readonly #strangers = new Set<string>();
 
   constructor(options: PresenceOptions) {
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());
+    this.#pauses = new OwnPauses(BEAT_MS, this.#now());
     const { connection, self } = options;
     connection.listen(connection.subject("presence"), (data) => this.#read(data));
     connection.listen(connection.subject("card", self.card.id), (_data, _subject, reply) =>
@@ -63,7 +68,14 @@ export class Presence {
   /** Those that are there now, apart from this one; none while there is no connection. */
   get machines(): readonly Machine[] {
     if (!this.#options.connection.isConnected) return [];
-    return [...this.#known.values()].flatMap(({ card, beat }) => (card ? [{ card, beat }] : []));
+    this.#machines ??= [...this.#known.values()].flatMap(({ card, beat }) => (card ? [{ card, beat }] : []));
+    return this.#machines;
+  }
+
+  /** One that is there now. */
+  get(id: string): Machine | undefined {
+    const known = this.#options.connection.isConnected ? this.#known.get(id) : undefined;
+    return known?.card && { card: known.card, beat: known.beat };
   }
 
   /** Whether a machine is there. */
@@ -95,7 +107,9 @@ export class Presence {
 
   #tick(): void {
     this.beat();
-    const before = this.#now() - SILENCE_MS;
+    const now = this.#now();
+    if (this.#pauses.isAfterPause(now)) return;
+    const before = now - SILENCE_MS;
     const gone = [...this.#known].filter(([, { seenAt }]) => seenAt < before);
     for (const [id] of gone) this.#known.delete(id);
     if (gone.length > 0) this.#changed();
@@ -150,6 +164,7 @@ export class Presence {
   }
 
   #changed(): void {
+    this.#machines = undefined;
     for (const listener of this.#listeners) listener();
   }
 }

@@ -5,6 +5,7 @@ import type { Offer, Report } from "./call-schemas.ts";
 import { reportSchema } from "./call-schemas.ts";
 import { decodeValue, encodeValue } from "./encode-value.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
+import { OwnPauses } from "./own-pauses.ts";
 import { type Frame, inParts, newCallId, readFrame, writeCount, writeFrame } from "./frame.ts";
 
 /** Bytes of an answer that may be on their way or wait for the reader: a second's worth of the fastest model. */
@@ -31,6 +32,7 @@ export class RemoteCalls {
   readonly #selfId: string;
   readonly #calls = new Map<string, RemoteCall>();
   readonly #timer: NodeJS.Timeout;
+  readonly #pauses: OwnPauses;
   readonly #now: () => number;
 
   /** @param now milliseconds since any origin */
@@ -38,6 +40,7 @@ export class RemoteCalls {
     this.#connection = connection;
     this.#selfId = selfId;
     this.#now = now;
+    this.#pauses = new OwnPauses(ALIVE_MS, now());
     connection.listen(connection.subject("answer", selfId), (data) => {
       const frame = readFrame(data);
       if (frame) this.#calls.get(frame.call)?.read(frame);
@@ -80,7 +83,8 @@ export class RemoteCalls {
   }
 
   #tick(): void {
-    for (const call of this.#calls.values()) call.tick();
+    const counts = !this.#pauses.isAfterPause(this.#now());
+    for (const call of this.#calls.values()) call.tick(counts);
   }
 
   #loseAll(): void {
@@ -165,9 +169,11 @@ export class RemoteCall {
     this.#reports.end(new MachineLost(why));
   }
 
-  tick(): void {
+  /** @param silenceCounts false: this process was held up itself */
+  tick(silenceCounts: boolean): void {
     const now = this.#options.now();
-    if (!this.#isAccepted && now - this.#openedAt > ACCEPT_MS) this.lose("it does not answer");
+    if (!silenceCounts) this.#tell();
+    else if (!this.#isAccepted && now - this.#openedAt > ACCEPT_MS) this.lose("it does not answer");
     else if (now - this.#heardAt > SILENCE_MS) this.lose("it is silent");
     else this.#tell();
   }

@@ -6,6 +6,7 @@ import { type CallRequest, type Offer, offerSchema, type Report, requestSchema }
 import { decodeValue } from "./encode-value.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
 import { type Frame, readCount, readFrame, writeFrame } from "./frame.ts";
+import { OwnPauses } from "./own-pauses.ts";
 import { ALIVE_MS } from "./remote-calls.ts";
 import { ReportSender } from "./report-sender.ts";
 import { runCall } from "./run-call.ts";
@@ -34,12 +35,14 @@ export class ServedCalls {
   readonly #options: ServedCallsOptions;
   readonly #calls = new Map<string, ServedCall>();
   readonly #timer: NodeJS.Timeout;
+  readonly #pauses: OwnPauses;
   readonly #now: () => number;
   #waitingBytes = 0;
 
   constructor(options: ServedCallsOptions) {
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());
+    this.#pauses = new OwnPauses(ALIVE_MS, this.#now());
     const { connection, selfId } = options;
     connection.listen(connection.subject("call", selfId), (data) => {
       const frame = readFrame(data);
@@ -64,7 +67,8 @@ export class ServedCalls {
   }
 
   #tick(): void {
-    const before = this.#now() - SILENCE_MS;
+    const now = this.#now();
+    const before = this.#pauses.isAfterPause(now) ? Number.NEGATIVE_INFINITY : now - SILENCE_MS;
     for (const call of this.#calls.values()) {
       if (call.heardAt < before) call.end("the machine that asks is silent");
       else call.sender.alive();

@@ -1,12 +1,11 @@
 import { ServiceError } from "../errors/service-error.ts";
 
-/** The next one in the line may try while an earlier one takes longer than this, as when a model is being loaded. */
-const NEXT_MS = 50;
 /** Retry-After for those that find the line full. */
 const RETRY_AFTER_SECS = 5;
 
 interface Waiter {
   wake: () => void;
+  isTrying: boolean;
 }
 
 interface LineOptions {
@@ -24,9 +23,7 @@ export class WaitingLine {
   readonly #waiting: Waiter[] = [];
   readonly #most: number;
   #users = 0;
-  #trying = 0;
-  /** Something has changed during an attempt, which may have come too early. */
-  #hasChanged = false;
+  #isWoken = false;
 
   readonly #onWaiting: (change: 1 | -1) => void;
 
@@ -79,7 +76,7 @@ export class WaitingLine {
         { retryAfterSecs: RETRY_AFTER_SECS },
       );
     }
-    const waiter: Waiter = { wake: () => undefined };
+    const waiter: Waiter = { wake: () => undefined, isTrying: false };
     if (isFirst) this.#waiting.unshift(waiter);
     else this.#waiting.push(waiter);
     this.#onWaiting(1);
@@ -91,8 +88,7 @@ export class WaitingLine {
         await new Promise<void>((resolve) => {
           waiter.wake = resolve;
         });
-        signal.throwIfAborted();
-        const result = await this.#try(attempt);
+        const result = await this.#try(waiter, attempt);
         if (result) return result;
       }
     } finally {
@@ -105,24 +101,30 @@ export class WaitingLine {
 
   /** Something has changed: a machine may be free. */
   wake(): void {
-    if (this.#trying === 0) this.#waiting[0]?.wake();
-    else this.#hasChanged = true;
+    if (this.#isWoken) return;
+    this.#isWoken = true;
+    // Once for all that changes in a turn of the event loop.
+    setImmediate(() => {
+      this.#isWoken = false;
+      this.#waiting.find(({ isTrying }) => !isTrying)?.wake();
+    });
   }
 
-  async #try<Result>(attempt: () => Promise<Result>): Promise<Result> {
-    this.#trying += 1;
-    const index = this.#trying;
-    // A long attempt must not hold up those behind it.
-    const timer = setTimeout(() => this.#waiting[index]?.wake(), NEXT_MS);
+  async #try<Result extends object>(
+    waiter: Waiter,
+    attempt: () => Promise<Result | undefined>,
+  ): Promise<Result | undefined> {
+    waiter.isTrying = true;
+    let isPending = true;
+    // When it has chosen its machine and waits for it, there may be room for the next one.
+    setImmediate(() => {
+      if (isPending) this.wake();
+    });
     try {
       return await attempt();
     } finally {
-      clearTimeout(timer);
-      this.#trying -= 1;
-      if (this.#trying === 0 && this.#hasChanged) {
-        this.#hasChanged = false;
-        setImmediate(() => this.wake());
-      }
+      isPending = false;
+      waiter.isTrying = false;
     }
   }
 }

@@ -9,8 +9,10 @@ type Wired = Pick<
 
 /** Stands for a NATS server: passes messages between connections of this process, at once. */
 export class FleetWire {
-  readonly #readers: { readonly pattern: string; readonly read: ReadMessage; readonly owner: Wired }[] = [];
+  readonly #readers = new Map<string, { readonly read: ReadMessage; readonly owner: Wired }[]>();
   maxPayload = 1024 * 1024;
+  /** That have been sent. */
+  messages = 0;
 
   connect(): FleetConnection & { isConnected: boolean } {
     const wired: Wired = {
@@ -27,7 +29,9 @@ export class FleetWire {
         new Promise((resolve, reject) => {
           if (!this.#send(subject, data, resolve)) reject(new Error("no responders"));
         }),
-      listen: (pattern, read) => void this.#readers.push({ pattern, read, owner: wired }),
+      listen: (subject, read) => {
+        this.#readers.set(subject, [...(this.#readers.get(subject) ?? []), { read, owner: wired }]);
+      },
       onChange: () => undefined,
       close: async () => undefined,
     };
@@ -36,12 +40,14 @@ export class FleetWire {
     return wired as unknown as FleetConnection & { isConnected: boolean };
   }
 
+  /** As somebody who is no machine. */
+  send(subject: string, data: Uint8Array): void {
+    this.#send(subject, data, undefined);
+  }
+
   #send(subject: string, data: Uint8Array, reply: ((data: Uint8Array) => void) | undefined): boolean {
-    const there = this.#readers.filter(
-      ({ pattern, owner }) =>
-        owner.isConnected &&
-        (pattern === subject || (pattern.endsWith(".>") && subject.startsWith(pattern.slice(0, -1)))),
-    );
+    const there = (this.#readers.get(subject) ?? []).filter(({ owner }) => owner.isConnected);
+    this.messages += 1;
     for (const { read } of there) read(data, subject, reply);
     return there.length > 0;
   }

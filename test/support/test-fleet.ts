@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { vi } from "vitest";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fleetSchema } from "../../src/dialects/management/fleet-routes.ts";
 import { writeModel } from "./engine-fixture.ts";
 import { type NatsServer, startNats } from "./nats-server.ts";
@@ -11,7 +11,9 @@ import { CHATML_TEMPLATE, CHATML_WORDS, tinyLlama } from "./tiny-models.ts";
 /** The model of {@link TestFleet}, in a folder for `models.dirs`. */
 export const FLEET_MODEL = "fleet-tiny";
 
-const WAIT = { timeout: 60_000, interval: 100 };
+/** Far longer than a start takes. */
+const WAIT_MS = 60_000;
+const LOOK_EVERY_MS = 50;
 
 export interface FleetMachineOptions {
   /** False: it has no model of its own. */
@@ -55,14 +57,18 @@ export class TestFleet {
 
   /** Waits until a machine sees so many, itself included, and the model loaded on so many. */
   async complete(daemon: TestDaemon, machines: number, loaded: number): Promise<void> {
-    await vi.waitFor(async () => {
+    const wanted = `${machines} machines, ${loaded} with the model`;
+    const deadline = performance.now() + WAIT_MS;
+    for (;;) {
       const fleet = await fleetOf(daemon);
       const having = fleet.machines.filter(({ models }) =>
         models.some((model) => model.alias === FLEET_MODEL && model.loaded),
       );
       const seen = `${fleet.machines.length} machines, ${having.length} with the model`;
-      if (seen !== `${machines} machines, ${loaded} with the model`) throw new Error(`the fleet has ${seen}`);
-    }, WAIT);
+      if (seen === wanted) return;
+      if (performance.now() > deadline) throw new Error(`the fleet has ${seen}, not ${wanted}`);
+      await sleep(LOOK_EVERY_MS);
+    }
   }
 
   async stop(): Promise<void> {

@@ -62,6 +62,20 @@ describe("the machines that are present", () => {
     expect(names(first.presence)).toEqual(["renamed"]);
   });
 
+  test("are not gone when this process itself was held up", async () => {
+    const first = machine(wire, one);
+    machine(wire, two).presence.close();
+    await vi.advanceTimersByTimeAsync(100);
+    wire.send("fleet.presence", json(two.beat));
+    await vi.advanceTimersByTimeAsync(500);
+    // The clock goes on, and no timer comes.
+    vi.setSystemTime(Date.now() + 10_000);
+    await vi.advanceTimersByTimeAsync(500);
+    expect(names(first.presence)).toEqual(["two"]);
+    await vi.advanceTimersByTimeAsync(SILENCE_MS);
+    expect(names(first.presence)).toEqual([]);
+  });
+
   test("are nobody without the connection", async () => {
     const first = machine(wire, one);
     machine(wire, two);

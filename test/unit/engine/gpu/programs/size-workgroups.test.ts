@@ -1,4 +1,5 @@
 import fs from "node:fs";
+import vm from "node:vm";
 import { expect, test } from "vitest";
 import {
   type ProgramClasses,
@@ -69,6 +70,6 @@ test("vector products keep their threads on a GPU, and other programs everywhere
 
 test("nothing around its text is needed, which the script of a page's worker gets alone", () => {
   const product = withThreads(String(templates.find((text) => text.includes("fn accumulate_vec_dot("))), 256);
-  const alone = new Function(`return (${sizeWorkgroups.toString()})`)() as typeof sizeWorkgroups;
+  const alone: typeof sizeWorkgroups = vm.runInThisContext(`(${sizeWorkgroups.toString()})`);
   expect(given(product, true, alone)).toBe(given(product, true));
 });

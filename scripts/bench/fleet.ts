@@ -1,0 +1,38 @@
+#!/usr/bin/env node
+import { parseArgs } from "node:util";
+import { measureFleet } from "./fleet/measure-fleet.ts";
+import { simulate } from "./fleet/simulate.ts";
+
+const HELP = `Measures what it costs to be answered by another machine, and how many machines share many requests.
+
+  node scripts/bench/fleet.ts [--runs N] [--tokens N]
+  node scripts/bench/fleet.ts --simulate [--machines N] [--requests N] [--entrances N]
+
+Without --simulate: two real daemons and a real nats-server (on the PATH) on this machine, and a small model of random
+weights that only one of them has. The same requests go alternately to that one and to the other, which passes them on.
+
+With --simulate: many machines in this process, each with four slots, and engines that only keep time; all requests
+arrive at once. Everything else is the fleet's own code; in place of NATS, messages are handed over in this process.
+
+  --runs N       alternating runs of each side (default 40)
+  --tokens N     tokens of each answer (default 128)
+  --machines N   (default 200)
+  --requests N   (default 2000)
+  --entrances N  machines at which they arrive (default 4)`;
+
+const { values } = parseArgs({
+  options: {
+    runs: { type: "string", default: "40" },
+    tokens: { type: "string", default: "128" },
+    simulate: { type: "boolean", default: false },
+    machines: { type: "string", default: "200" },
+    requests: { type: "string", default: "2000" },
+    entrances: { type: "string", default: "4" },
+    help: { type: "boolean", short: "h", default: false },
+  },
+});
+if (values.help) console.log(HELP);
+else if (values.simulate) {
+  const { machines, requests, entrances } = values;
+  console.log(await simulate(Number(machines), Number(requests), Number(entrances)));
+} else console.log(await measureFleet(Number(values.runs), Number(values.tokens)));
