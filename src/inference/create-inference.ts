@@ -16,6 +16,7 @@ import { EngineQueues, type ModelLoad } from "./engine-queues.ts";
 import type { FollowWork } from "./follow-work.ts";
 import { inRoom } from "./generate-in-room.ts";
 import { givingWay } from "./giving-way.ts";
+import { ModelLeases } from "./model-leases.ts";
 import { GenerationStream } from "./generation-stream.ts";
 import type {
   DetokenizeRequest,
@@ -69,6 +70,7 @@ class InferenceService implements Inference {
   readonly #onRepetition: (model: string) => void;
   readonly #now: () => number;
   readonly #isBackground: () => boolean;
+  readonly #leases: ModelLeases;
   readonly #queues: EngineQueues;
   readonly #accounting: RequestAccounting;
 
@@ -82,6 +84,7 @@ class InferenceService implements Inference {
     followWork,
   }: InferenceOptions) {
     this.#models = models;
+    this.#leases = new ModelLeases(models);
     this.#guardsRepetition = config.models.repetition_guard;
     this.#onRepetition = onRepetition;
     this.#now = now;
@@ -108,7 +111,7 @@ class InferenceService implements Inference {
     const account = held.use(this.#accounting.begin(request.endpoint, request.furtherOf?.follower));
     let lease: ModelLease | undefined;
     try {
-      lease = held.use(await this.#models.acquire(request.model || undefined, signal, request.residency));
+      lease = await this.#leases.acquire({ ...request, onYield }, signal, held);
       const { model, engine } = lease;
       account.answeredBy(model.alias);
       const loadMs = account.elapsedMs;
@@ -229,9 +232,7 @@ class InferenceService implements Inference {
     const { signal, onYield } = givingWay(client, this.#isBackground());
     const account = held.use(this.#accounting.begin("embeddings"));
     try {
-      const { model, engine } = held.use(
-        await this.#models.acquire(request.model || undefined, signal, request.residency),
-      );
+      const { model, engine } = await this.#leases.acquire({ ...request, onYield }, signal, held);
       account.answeredBy(model.alias);
       const loadMs = account.elapsedMs;
       check(model);
