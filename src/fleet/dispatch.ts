@@ -1,6 +1,6 @@
 import { ServiceError } from "../errors/service-error.ts";
 import type { Models } from "../models/model.ts";
-import { mayWorkElsewhere, toClient } from "./answers-elsewhere.ts";
+import { isLost, mayWorkElsewhere, toClient } from "./answers-elsewhere.ts";
 import type { Beat, CardModel } from "./card.ts";
 import { inOrder, isSame, type ModelKey, type Place, placesOf, type PlacedMachine } from "./places.ts";
 import type { Presence } from "./presence.ts";
@@ -12,7 +12,7 @@ import { WaitingLine } from "./waiting-line.ts";
 const RETRY_MS = 250;
 /** How often those who wait hear of what many machines have told. */
 const NEWS_MS = 20;
-/** How long an answer that has begun waits for a machine that can continue it. */
+/** How long what was lost with its machine waits for another one. */
 const PATIENCE_MS = 30_000;
 
 /** More than any machine has. */
@@ -131,8 +131,16 @@ export class Dispatch {
     options: BeginOptions,
   ): Promise<{ readonly place: Place; readonly result: Result }> {
     const { signal, isFurther = false, continues } = options;
-    const until = performance.now() + (continues ? PATIENCE_MS : 0);
-    const attempt = async () => await this.#attempt(model, work, options, () => performance.now() < until);
+    const until = performance.now() + PATIENCE_MS;
+    // A request whose machine is gone waits for another one, as an answer does.
+    let hasLost = continues !== undefined;
+    const patience = {
+      lost: (): void => {
+        hasLost = true;
+      },
+      isLeft: (): boolean => hasLost && performance.now() < until,
+    };
+    const attempt = async () => await this.#attempt(model, work, options, patience);
     return await this.#line(model).run(attempt, signal, {
       isFirst: continues !== undefined,
       isUnlimited: isFurther,
@@ -149,11 +157,11 @@ export class Dispatch {
     model: FoundModel,
     work: (place: Place) => Promise<Result>,
     { marks, signal, needsSlot = true, continues }: BeginOptions,
-    isPatient: () => boolean,
+    patience: { readonly lost: () => void; readonly isLeft: () => boolean },
   ): Promise<{ place: Place; result: Result } | undefined> {
     const places = this.#places(model).filter(({ engine }) => !continues || engine === continues.engine);
     const free = places.filter(({ isFree }) => isFree || !needsSlot);
-    let mayWait = free.length < places.length || isPatient();
+    let mayWait = free.length < places.length;
     let failure: unknown;
     for (const place of inOrder(free, this.#memory.known(marks))) {
       signal.throwIfAborted();
@@ -176,11 +184,12 @@ export class Dispatch {
         if (!place.isLocal) this.#count(place.machine, place.name, isBusy ? ALL_SLOTS : -1);
         signal.throwIfAborted();
         if (!mayWorkElsewhere(error)) throw error;
+        if (isLost(error)) patience.lost();
         if (isBusy) mayWait = true;
         else failure ??= error;
       }
     }
-    if (mayWait) return undefined;
+    if (mayWait || patience.isLeft()) return undefined;
     throw toClient(failure ?? gone(model.alias));
   }
 

@@ -115,7 +115,7 @@ describe.skipIf(NATS_SERVER === null)("a fleet whose machines fail", () => {
       let count = 0;
       const faults = (async () => {
         for (let fault = 0; !over.signal.aborted; fault += 1) {
-          await sleep(1000 + Math.random() * 3000);
+          await sleep(500 + Math.random() * 1500);
           if (over.signal.aborted) return;
           count += 1;
           if (fault % 4 === 3) {
@@ -142,7 +142,7 @@ describe.skipIf(NATS_SERVER === null)("a fleet whose machines fail", () => {
       over.abort();
       await faults;
       expect(wrong).toEqual([]);
-      expect(count, "faults").toBeGreaterThan(2);
+      expect(count, "faults").toBeGreaterThan(1);
     },
     10 * MINUTES,
   );

@@ -50,6 +50,7 @@ export function sizeWorkgroups({ GPUDevice }: ProgramClasses): void {
    * The program that looks at the mask before flash attention, with one thread for each position that it looks at. llama.cpp
    * starts as many as the GPU allows, and then one of them reads what all the others have left.
    */
+  // oxlint-disable-next-line unicorn/consistent-function-scoping -- the text of the outer function goes alone
   function sizeMaskScan(code: string): string {
     if (!code.includes("var<workgroup> wg_any:")) return code;
     const [, positions, threads] = /k_rel < (\d+); k_rel \+= (\d+)\)/.exec(code) ?? [];
