@@ -1,6 +1,6 @@
 import { ServiceError } from "../errors/service-error.ts";
 import type { Models } from "../models/model.ts";
-import { isLost, mayWorkElsewhere, toClient } from "./answers-elsewhere.ts";
+import { isLost, mayWorkElsewhere, notContinued, toClient } from "./answers-elsewhere.ts";
 import type { Beat, CardModel } from "./card.ts";
 import { inOrder, isSame, type ModelKey, type Place, placesOf, type PlacedMachine } from "./places.ts";
 import type { Presence } from "./presence.ts";
@@ -138,6 +138,7 @@ export class Dispatch {
       lost: (): void => {
         hasLost = true;
       },
+      hasLost: (): boolean => hasLost,
       isLeft: (): boolean => hasLost && performance.now() < until,
     };
     const attempt = async () => await this.#attempt(model, work, options, patience);
@@ -157,7 +158,11 @@ export class Dispatch {
     model: FoundModel,
     work: (place: Place) => Promise<Result>,
     { marks, signal, needsSlot = true, continues }: BeginOptions,
-    patience: { readonly lost: () => void; readonly isLeft: () => boolean },
+    patience: {
+      readonly lost: () => void;
+      readonly hasLost: () => boolean;
+      readonly isLeft: () => boolean;
+    },
   ): Promise<{ place: Place; result: Result } | undefined> {
     const places = this.#places(model).filter(({ engine }) => !continues || engine === continues.engine);
     const free = places.filter(({ isFree }) => isFree || !needsSlot);
@@ -190,6 +195,7 @@ export class Dispatch {
       }
     }
     if (mayWait || patience.isLeft()) return undefined;
+    if (patience.hasLost()) throw notContinued(failure);
     throw toClient(failure ?? gone(model.alias));
   }
 

@@ -71,6 +71,34 @@ describe.skipIf(NATS_SERVER === null)("a request to a fleet", () => {
     expect([here?.status, there?.status]).toEqual([200, 200]);
   });
 
+  test("as an experiment tells every token of the machine that answers", async () => {
+    const [here, there] = await Promise.all(
+      [desk, attic].map(async ({ url }) => {
+        const response = await fetch(`${url}/api/experiment`, {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify({
+            model: FLEET_MODEL,
+            messages: [{ role: "user", content: "once upon a time" }],
+            max_tokens: 8,
+          }),
+        });
+        const { text, tokens }: { text: string; tokens: unknown[] } = JSON.parse(await response.text());
+        return { status: response.status, text, tokens };
+      }),
+    );
+    expect(here).toEqual(there);
+    expect(here?.status).toBe(200);
+    expect(here?.tokens).toHaveLength(8);
+  });
+
+  test("right after it has been unloaded loads it again", async () => {
+    expect((await fetch(`${attic.url}/api/models/${FLEET_MODEL}/unload`, { method: "POST" })).status).toBe(
+      200,
+    );
+    expect(await ask(desk, "once upon a time")).toMatchObject({ status: 200 });
+  });
+
   test("with a field that is wrong gets the same error as on that machine", async () => {
     const wrong = { logit_bias: { 999999: 1 } };
     const [here, there] = await Promise.all([ask(desk, "a", wrong), ask(attic, "a", wrong)]);
