@@ -50,6 +50,8 @@ export class BatchRoom implements Batches {
   #running: BatchRunner | undefined;
   #sweep: NodeJS.Timeout | undefined;
   #isClosed = false;
+  /** Of files that have not been kept yet. */
+  readonly #arriving = { bytes: 0 };
 
   constructor(options: BatchRoomOptions) {
     this.#options = options;
@@ -97,7 +99,12 @@ export class BatchRoom implements Batches {
 
   async receive(pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<ReceivedFile> {
     return await this.#use(async (open) =>
-      receiveFile(pieces, { ...open, limits: this.#options.config.batches, now: this.#now }),
+      receiveFile(pieces, {
+        ...open,
+        limits: this.#options.config.batches,
+        arriving: this.#arriving,
+        now: this.#now,
+      }),
     );
   }
 
@@ -241,8 +248,15 @@ export class BatchRoom implements Batches {
     const sweep = async (): Promise<void> => {
       await removeExpired(opened, this.#now(), config.batches.retention);
     };
-    await sweep();
-    await runner.resume();
+    try {
+      await sweep();
+      await runner.resume();
+    } catch (error) {
+      if (error instanceof DamagedDatabase) throw await this.#abandon(open, error);
+      void runner.stop();
+      open.close();
+      throw error;
+    }
     clearInterval(this.#sweep);
     this.#sweep = setInterval(() => {
       sweep().catch((error: unknown) => logger.warn({ err: error }, "Expired files of batches stay for now"));

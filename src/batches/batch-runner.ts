@@ -10,7 +10,7 @@ import { LineQueue } from "./line-queue.ts";
 import { readInput } from "./read-input.ts";
 import { LineRunner } from "./run-line.ts";
 import { DamagedDatabase } from "./sqlite/database.ts";
-import { writeOutput } from "./write-output.ts";
+import { forget, writeOutput } from "./write-output.ts";
 
 /** Before a batch goes on whose store or disk has failed. */
 const RETRY_MS = 10_000;
@@ -182,7 +182,14 @@ export class BatchRunner {
     // A batch that was cancelled while it was read has never been counted.
     const total = succeeded + errored + cancelled + expired;
     const change = { status: endsAs, total, outputFile: output?.id, errorFile: errors?.id };
-    this.#options.onEnd(await store.finish(id, change, files));
+    let ended: Batch;
+    try {
+      ended = await store.finish(id, change, files);
+    } catch (error) {
+      await forget(files, this.#options);
+      throw error;
+    }
+    this.#options.onEnd(ended);
   }
 }
 

@@ -1,3 +1,5 @@
+import { ServiceError } from "../errors/service-error.ts";
+import { parseJsonBytes } from "../json/parse-json.ts";
 import type { BatchFormat } from "./batch-format.ts";
 import type { BatchStore } from "./batch-store.ts";
 import type { Batch, InputProblem, WaitingLine } from "./batch.ts";
@@ -43,7 +45,7 @@ export async function readInput(
       );
       break;
     }
-    const read = bytes ? readLine(bytes, format, endpoint) : tooLong(maxLineBytes);
+    const read = bytes ? await readLine(bytes, format, endpoint) : tooLong(maxLineBytes);
     if ("code" in read) problems.push({ ...read, line: number });
     else {
       const { customId, model, beginning } = read;
@@ -58,13 +60,23 @@ export async function readInput(
   return { total, problems: problems.slice(0, MAX_PROBLEMS) };
 }
 
-function readLine(bytes: Uint8Array, format: BatchFormat, endpoint: string): ReturnType<BatchFormat["read"]> {
+/** Within the limits of a body, which the line's becomes. */
+async function readLine(
+  bytes: Uint8Array,
+  format: BatchFormat,
+  endpoint: string,
+): Promise<ReturnType<BatchFormat["read"]>> {
+  let value: unknown;
   try {
-    const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
-    return format.read(value, endpoint);
-  } catch {
-    return { code: "invalid_json_line", message: "This line is not valid JSON in UTF-8.", param: null };
+    value = await parseJsonBytes(only(bytes), "This line");
+  } catch (error) {
+    return { code: "invalid_json_line", message: ServiceError.from(error).message, param: null };
   }
+  return format.read(value, endpoint);
+}
+
+async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, undefined> {
+  yield bytes;
 }
 
 function tooLong(maxLineBytes: number): Omit<InputProblem, "line"> {

@@ -9,29 +9,48 @@ interface ReceiveOptions {
   readonly store: Pick<BatchStore, "storedBytes" | "addFile">;
   readonly folder: Pick<FileFolder, "write" | "remove">;
   readonly limits: Pick<Config["batches"], "max_file_size" | "max_total_size" | "retention">;
+  /** Of all files that have not been kept yet. */
+  readonly arriving: { bytes: number };
   readonly now: () => number;
 }
 
 /** Writes a file that arrives to the disk, piece by piece. Until it is kept, nothing knows of it. */
 export async function receiveFile(
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  { store, folder, limits, now }: ReceiveOptions,
+  { store, folder, limits, arriving, now }: ReceiveOptions,
 ): Promise<ReceivedFile> {
   const room = limits.max_total_size - (await store.storedBytes());
   const id = newId("file");
-  const bytes = await folder.write(id, bounded(pieces, room, limits));
+  let held = 0;
+  const hold = (change: number): void => {
+    held += change;
+    arriving.bytes += change;
+    if (arriving.bytes > room) throw tooMuch(limits);
+  };
+  const release = (): void => {
+    arriving.bytes -= held;
+    held = 0;
+  };
+  const bytes = await folder.write(id, bounded(pieces, hold, limits)).catch((error: unknown) => {
+    release();
+    throw error;
+  });
   let isKept = false;
   return {
     bytes,
     async keep({ viewer, purpose, name, lifeMs = limits.retention }) {
+      // Others may have been kept since it began to arrive.
+      if ((await store.storedBytes()) + bytes > limits.max_total_size) throw tooMuch(limits);
       const createdAt = now();
       const expiresAt = createdAt + Math.min(lifeMs, limits.retention);
       const file = { id, owner: viewer ?? "", purpose, name, bytes, createdAt, expiresAt };
       await store.addFile(file);
       isKept = true;
+      release();
       return file;
     },
     async [Symbol.asyncDispose]() {
+      release();
       if (!isKept) await folder.remove(id);
     },
   };
@@ -39,8 +58,8 @@ export async function receiveFile(
 
 async function* bounded(
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  room: number,
-  { max_file_size: maxBytes, max_total_size: total }: ReceiveOptions["limits"],
+  hold: (bytes: number) => void,
+  { max_file_size: maxBytes }: ReceiveOptions["limits"],
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let bytes = 0;
   for await (const piece of pieces) {
@@ -51,12 +70,14 @@ async function* bounded(
         `The file is larger than the limit of ${maxBytes} bytes (batches.max_file_size).`,
       );
     }
-    if (bytes > room) {
-      throw new ServiceError(
-        "insufficient_disk",
-        `The files of all batches together may take ${total} bytes (batches.max_total_size), which this one would exceed; delete some first.`,
-      );
-    }
+    hold(piece.byteLength);
     yield piece;
   }
+}
+
+function tooMuch({ max_total_size: total }: ReceiveOptions["limits"]): ServiceError {
+  return new ServiceError(
+    "insufficient_disk",
+    `The files of all batches together may take ${total} bytes (batches.max_total_size), which this one would exceed; delete some first.`,
+  );
 }

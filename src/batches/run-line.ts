@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { ServiceError } from "../errors/service-error.ts";
+import { parseJsonText } from "../json/parse-json.ts";
 import type { BatchFormat, LineResponse, RunLine } from "./batch-format.ts";
 import type { BatchStore } from "./batch-store.ts";
 import type { Batch, BatchUsage, RunOutcome, WaitingLine } from "./batch.ts";
@@ -49,7 +50,7 @@ export class LineRunner {
     const text = await this.#options.folder.text(inputFile, start, length);
     const requestId = newId("batch_req");
     if (this.#signal.aborted) return undefined;
-    const request = this.#format.request(JSON.parse(text), endpoint);
+    const request = this.#format.request(await parseJsonText(text, "The line"), endpoint);
     const response = await runLine({ ...request, requestId, owner }, this.#signal);
     if (this.#signal.aborted) return undefined;
     const wait = retryWait(response, attempt);

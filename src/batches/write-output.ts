@@ -8,8 +8,8 @@ import { newId } from "./new-id.ts";
 const ANSWERS_AT_ONCE = 32;
 
 interface WriteOptions {
-  readonly store: Pick<BatchStore, "answers">;
-  readonly folder: Pick<FileFolder, "write">;
+  readonly store: Pick<BatchStore, "answers" | "file">;
+  readonly folder: Pick<FileFolder, "write" | "remove">;
   readonly format: BatchFormat;
   readonly now: () => number;
 }
@@ -27,14 +27,28 @@ export async function writeOutput(batch: Batch, options: WriteOptions): Promise<
   const { separatesErrors } = options.format;
   if (!separatesErrors) return { output: await write(batch, options, "results", "results", () => true) };
   const { succeeded, errored, cancelled, expired } = batch.counts;
-  return {
-    ...(succeeded > 0 && {
-      output: await write(batch, options, "batch_output", "output", ({ outcome }) => outcome === "succeeded"),
-    }),
-    ...(errored + cancelled + expired > 0 && {
-      errors: await write(batch, options, "batch_output", "error", ({ outcome }) => outcome !== "succeeded"),
-    }),
-  };
+  const output =
+    succeeded > 0
+      ? await write(batch, options, "batch_output", "output", ({ outcome }) => outcome === "succeeded")
+      : undefined;
+  try {
+    const errors =
+      errored + cancelled + expired > 0
+        ? await write(batch, options, "batch_output", "error", ({ outcome }) => outcome !== "succeeded")
+        : undefined;
+    return { ...(output && { output }), ...(errors && { errors }) };
+  } catch (error) {
+    await forget(output ? [output] : [], options);
+    throw error;
+  }
+}
+
+/** Removes files that the store does not have: written again and again, they would fill the disk. */
+export async function forget(
+  files: readonly StoredFile[],
+  { store, folder }: Pick<WriteOptions, "store" | "folder">,
+): Promise<void> {
+  for (const { id } of files) if (!(await store.file(id, undefined))) await folder.remove(id);
 }
 
 async function write(

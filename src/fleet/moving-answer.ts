@@ -3,6 +3,7 @@ import type { Deadline } from "../inference/deadline.ts";
 import type { InferenceEvent, InferenceStream } from "../inference/inference.ts";
 import type { RequestAccount } from "../inference/request-accounting.ts";
 import { mayWorkElsewhere, toClient } from "./answers-elsewhere.ts";
+import { MachineLost } from "./remote-calls.ts";
 import type { Transcript } from "./transcript.ts";
 
 /** Moves of one answer: what moves more often is itself what ends machines. */
@@ -39,6 +40,7 @@ export class MovingAnswer implements AsyncIterableIterator<InferenceEvent, undef
   #giving: Giving;
   #moves = 0;
   #isOver = false;
+  #isLeft = false;
 
   constructor(options: MovingAnswerOptions) {
     this.#options = options;
@@ -56,7 +58,10 @@ export class MovingAnswer implements AsyncIterableIterator<InferenceEvent, undef
 
   /** The reader leaves. */
   async return(): Promise<IteratorResult<InferenceEvent, undefined>> {
+    this.#isLeft = true;
     this.#end(undefined);
+    // It may be waiting for another machine.
+    this.#options.deadline.abort(new Error("the reader has left"));
     return await this.#events.return(undefined);
   }
 
@@ -66,7 +71,8 @@ export class MovingAnswer implements AsyncIterableIterator<InferenceEvent, undef
 
   async *#run(): AsyncGenerator<InferenceEvent, undefined, undefined> {
     const { transcript, deadline } = this.#options;
-    for (;;) {
+    do {
+      let failure: unknown = new MachineLost("it ends before it is complete");
       try {
         for await (const event of this.#giving.stream.events) {
           const fresh = transcript.take(event);
@@ -75,9 +81,12 @@ export class MovingAnswer implements AsyncIterableIterator<InferenceEvent, undef
           if (fresh.type === "done") return undefined;
         }
       } catch (error) {
-        await this.#move(deadline.signal.aborted ? deadline.signal.reason : error);
+        failure = deadline.signal.aborted ? deadline.signal.reason : error;
       }
-    }
+      if (!this.#isOver) await this.#move(failure);
+    } while (!this.#isOver);
+    if (!this.#isLeft) deadline.signal.throwIfAborted();
+    return undefined;
   }
 
   /** @throws the error, if another machine cannot help */
@@ -93,7 +102,9 @@ export class MovingAnswer implements AsyncIterableIterator<InferenceEvent, undef
     transcript.rewind();
     try {
       this.#giving = await again();
+      if (this.#isOver) this.#giving.leave();
     } catch (failure) {
+      if (this.#isOver) return;
       const told = deadline.signal.aborted ? deadline.signal.reason : toClient(failure);
       this.#end(told);
       throw told;

@@ -21,7 +21,9 @@ export function apiKeys(
     const batch = context.env?.batch;
     const isOpen = digests.length === 0 || context.env?.ipc === true || isKeyless(context.req.path);
     const key = isOpen ? undefined : presentedKeys(context).find((each) => isKnown(each, digests));
-    context.set("owner", batch ? batch.owner : key === undefined ? undefined : digest(key).toString("hex"));
+    const owner = key === undefined ? undefined : digest(key).toString("hex");
+    // A batch without an owner was made by someone who may see everything.
+    context.set("owner", batch ? batch.owner || undefined : owner);
     if (!isOpen && !batch && key === undefined) {
       context.res.headers.set("www-authenticate", challenge(context));
       throw new ServiceError(

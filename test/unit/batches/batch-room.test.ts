@@ -1,12 +1,15 @@
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { pino } from "pino";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { BatchFormat, RunLine } from "../../../src/batches/batch-format.ts";
 import { BatchRoom } from "../../../src/batches/batch-room.ts";
 import type { Batch } from "../../../src/batches/batch.ts";
 import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
+import { SqliteBatchStore } from "../../../src/batches/sqlite/sqlite-batch-store.ts";
+import { ServiceError } from "../../../src/errors/service-error.ts";
 import { ServiceEvents } from "../../../src/events/service-events.ts";
 
 const NO_USAGE = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
@@ -78,6 +81,10 @@ async function results(room: BatchRoom, id: string): Promise<unknown[]> {
     .trimEnd()
     .split("\n")
     .map((line): unknown => JSON.parse(line));
+}
+
+function storedFiles(): string[] {
+  return readdirSync(path.join(folder, "batches/data/files"));
 }
 
 function named(count: number): string[] {
@@ -189,7 +196,7 @@ test("files and batches are kept for a time", async () => {
     code: "file_not_found",
   });
   await expect(room.batch(undefined, "test", id)).rejects.toMatchObject({ code: "batch_not_found" });
-  expect(readdirSync(path.join(folder, "batches/data/files"))).toEqual([]);
+  expect(storedFiles()).toEqual([]);
 });
 
 test("a damaged store is put aside with all its files, and a new one begins", async () => {
@@ -248,11 +255,79 @@ test("files are bounded alone and together", async () => {
   await (await room.receive(file)).keep({ viewer: undefined, purpose: "batch", name: "one" });
   await expect(room.receive([new Uint8Array(3000)])).rejects.toMatchObject({ code: "payload_too_large" });
   await expect(room.receive(file)).rejects.toMatchObject({ code: "insufficient_disk" });
-  expect(readdirSync(path.join(folder, "batches/data/files"))).toHaveLength(1);
+  expect(storedFiles()).toHaveLength(1);
 });
 
 test("a file that is not kept leaves nothing", async () => {
   const room = await open();
   await (await room.receive([new Uint8Array(10)]))[Symbol.asyncDispose]();
-  expect(readdirSync(path.join(folder, "batches/data/files"))).toEqual([]);
+  expect(storedFiles()).toEqual([]);
+});
+
+test("a store that turns out to be damaged when its batches are read is put aside", async () => {
+  let room = await open();
+  await results(room, (await create(room, named(2))).id);
+  await room.close();
+  const file = path.join(folder, "batches/data/batches.db");
+  const database = new DatabaseSync(file);
+  const { rootpage } =
+    database.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'batches'").get() ?? {};
+  database.close();
+  const page = (Number(rootpage) - 1) * 4096;
+  writeFileSync(file, readFileSync(file).fill(0xff, page, page + 4096));
+  room = await open();
+  expect(await results(room, (await create(room, named(2))).id)).toHaveLength(2);
+});
+
+test("files that arrive at the same time are bounded together", async () => {
+  const room = await open(echo, { batches: { max_file_size: 2048, max_total_size: 3000 } });
+  await room.receive([]).then((first) => first[Symbol.asyncDispose]());
+  const file = [new Uint8Array(2000)];
+  const one = await room.receive(file);
+  await expect(room.receive(file)).rejects.toMatchObject({ code: "insufficient_disk" });
+  await one[Symbol.asyncDispose]();
+  const [two, three] = [await room.receive(file), await room.receive([new Uint8Array(900)])];
+  const kept = { viewer: undefined, purpose: "batch", name: "" } as const;
+  await three.keep(kept);
+  await two.keep(kept);
+  expect(storedFiles()).toHaveLength(2);
+});
+
+test("a line that would not be taken as a request fails the batch, and blocks nothing", async () => {
+  const room = await open();
+  const deep = `${"[".repeat(20_000)}1${"]".repeat(20_000)}`;
+  const wide = `[${"[],".repeat(200_000)}1]`;
+  const received = await room.receive([new TextEncoder().encode(`"m/0"\n${deep}\n${wide}\n`)]);
+  const inputFile = await received.keep({ viewer: undefined, purpose: "requests", name: "in" });
+  const [api, endpoint] = ["test", "/"];
+  const { id } = await room.create({
+    viewer: undefined,
+    api,
+    idKind: "batch",
+    endpoint,
+    inputFile,
+    metadata: null,
+  });
+  const status = async (): Promise<string> => (await room.batch(undefined, api, id)).status;
+  await expect.poll(status, { interval: 5 }).toBe("failed");
+  expect((await room.batch(undefined, api, id)).problems).toMatchObject([
+    { line: 2, code: "invalid_json_line", message: expect.stringContaining("nested") },
+    { line: 3, code: "invalid_json_line", message: expect.stringContaining("values") },
+  ]);
+});
+
+test("output that the store does not take is not left on the disk", async () => {
+  const done = Promise.withResolvers<void>();
+  const room = await open(async (line, signal) => {
+    await done.promise;
+    return await echo(line, signal);
+  });
+  const finish = vi
+    .spyOn(SqliteBatchStore.prototype, "finish")
+    .mockRejectedValue(new ServiceError("insufficient_disk", "The disk is full."));
+  await create(room, named(2));
+  done.resolve();
+  await expect.poll(() => finish.mock.calls.length, { interval: 5 }).toBe(1);
+  await expect.poll(storedFiles, { interval: 5 }).toHaveLength(1);
+  finish.mockRestore();
 });

@@ -1,0 +1,19 @@
+import { Hono } from "hono";
+import { expect, test } from "vitest";
+import type { AppEnv } from "../../../../src/http/app-env.ts";
+import { apiKeys } from "../../../../src/http/middleware/api-keys.ts";
+
+test.each([
+  [[], {}, null],
+  [["key"], { ipc: true }, null],
+  [["key"], { batch: { owner: "somebody" } }, "somebody"],
+  [[], { batch: { owner: "" } }, null],
+])("with the keys %j a request with %j is of %j", async (keys, env, owner) => {
+  const app = new Hono<AppEnv>()
+    .use(apiKeys(keys, () => false))
+    .get("/", (context) =>
+      context.json({ owner: context.get("owner") ?? null, kind: typeof context.get("owner") }),
+    );
+  const kind = owner === null ? "undefined" : "string";
+  expect(await (await app.request("/", {}, env)).json()).toEqual({ owner, kind });
+});
