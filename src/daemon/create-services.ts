@@ -109,6 +109,7 @@ export async function createServices(
           files: store.files,
           inference: () => ownInference,
           metrics,
+          isBackground: isBatchWork,
           followWork: activity.followWork,
           followRequest: activity.followRequest,
           events,

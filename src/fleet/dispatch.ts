@@ -88,6 +88,11 @@ export class Dispatch {
     return model !== undefined && (this.#lines.get(keyText(model))?.length ?? 0) > 0;
   }
 
+  /** Whether this machine has a model itself. */
+  isHere(model: ModelKey): boolean {
+    return this.#options.self.card.models.some((each) => isSame(each, model));
+  }
+
   /** A slot may be free, here or elsewhere. */
   wake(): void {
     this.#hasNews = false;

@@ -3,6 +3,11 @@
  * kept too. A member `$` marks what stands for something else, also an object that has such a member itself.
  */
 
+import { beyondBounds } from "../json/json-bounds.ts";
+import { MAX_JSON_DEPTH } from "../json/json-depth.ts";
+
+/** A mark doubles the depth of what has a member like it, and messages have a few levels of their own. */
+const MOST_DEPTH = 2 * MAX_JSON_DEPTH + 16;
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder("utf-8", { fatal: true });
 /** In front: how many bytes of JSON follow. */
@@ -43,8 +48,12 @@ export function encodeValue(value: unknown): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** The value of bytes, which may have been written by anyone. @throws when they are not those of a value */
-export function decodeValue(bytes: Uint8Array): unknown {
+/**
+ * The value of bytes, which may have been written by anyone.
+ * @param mostValues in the JSON, nested ones included: each takes memory and time, however short it is
+ * @throws when they are not those of a value
+ */
+export function decodeValue(bytes: Uint8Array, mostValues: number): unknown {
   const jsonLength = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(0);
   const parts = bytes.subarray(HEAD_BYTES + jsonLength);
   const json = bytes.subarray(HEAD_BYTES, HEAD_BYTES + jsonLength);
@@ -58,7 +67,10 @@ export function decodeValue(bytes: Uint8Array): unknown {
     if (mark === "object" && typeof value === "object" && value !== null) return raiseMembers(value, raise);
     return partOf(parts, mark, Reflect.get(each, "at"), Reflect.get(each, "length"));
   };
-  return raise(JSON.parse(DECODER.decode(json)));
+  const text = DECODER.decode(json);
+  const beyond = beyondBounds(text, { depth: MOST_DEPTH, values: mostValues });
+  if (beyond !== undefined) throw new RangeError(`beyond the limit of ${beyond}`);
+  return raise(JSON.parse(text));
 }
 
 function raiseMembers(value: object, raise: (each: unknown) => unknown): unknown {

@@ -29,6 +29,8 @@ export interface FleetInferenceOptions {
   readonly followWork: FollowWork;
   readonly config: { readonly engine: Pick<Config["engine"], "request_timeout"> };
   readonly logger: Logger;
+  /** Whether what is asked for now can wait for everything else. */
+  readonly isBackground: () => boolean;
 }
 
 /** What requests other than generations have in common. */
@@ -59,7 +61,7 @@ export class FleetInference implements Inference {
   async generate(request: InferenceRequest, signal: AbortSignal): Promise<InferenceStream> {
     const { local, dispatch } = this.#options;
     const arrivedAt = performance.now();
-    const model = request.slot === undefined ? await dispatch.find(request.model) : undefined;
+    const model = request.slot === undefined ? await this.#find(request.model) : undefined;
     if (!model) return await local.generate(request, signal);
     checkCallDepths(request.input);
     checkSchemas(request);
@@ -136,6 +138,13 @@ export class FleetInference implements Inference {
     );
   }
 
+  /** The model of a name; undefined if this machine decides alone, as where it can do in the background what it has to. */
+  async #find(name: string | undefined): Promise<FoundModel | undefined> {
+    const { dispatch, isBackground } = this.#options;
+    const model = await dispatch.find(name);
+    return model && isBackground() && dispatch.isHere(model) ? undefined : model;
+  }
+
   /** Has a machine begin to answer. */
   async #give(
     place: Place,
@@ -210,7 +219,7 @@ export class FleetInference implements Inference {
     locally: (request: Request) => Promise<Answer>,
   ): Promise<Answer> {
     const { dispatch } = this.#options;
-    const model = await dispatch.find(request.model);
+    const model = await this.#find(request.model);
     if (!model) return await locally(request);
     const needsSlot = NEEDS_SLOT.has(op);
     const work = async (place: Place): Promise<{ answer: Answer }> => {

@@ -14,6 +14,7 @@ export const WINDOW_BYTES = 256 * 1024;
 const TELL_BYTES = WINDOW_BYTES / 4;
 /** Bytes that one report may have: the vectors of thousands of texts. */
 const MOST_REPORT_BYTES = 256 * 1024 * 1024;
+const MOST_REPORT_VALUES = MOST_REPORT_BYTES / 16;
 /** Signs of life, in both directions. */
 export const ALIVE_MS = 500;
 /** A machine that is silent for this long is gone. */
@@ -241,7 +242,7 @@ function isLast(report: Report): boolean {
 
 function readReport(bytes: Uint8Array): Report | undefined {
   try {
-    return reportSchema.safeParse(decodeValue(bytes)).data;
+    return reportSchema.safeParse(decodeValue(bytes, MOST_REPORT_VALUES)).data;
   } catch {
     return undefined;
   }

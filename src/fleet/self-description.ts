@@ -89,7 +89,8 @@ export class SelfDescription {
       loaded: this.#loaded.map(({ alias, slots, contextSize, gpuLayers }) => ({
         alias,
         slots: slots ?? 1,
-        running: loads.get(alias)?.running ?? 0,
+        // What is done in the background makes room at once.
+        running: (loads.get(alias)?.running ?? 0) - (loads.get(alias)?.yielding ?? 0),
         waiting: loads.get(alias)?.waiting ?? 0,
         contextSize,
         gpuLayers,

@@ -1,6 +1,7 @@
 import { toReportedError } from "../engine/protocol/messages.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { FollowRequest, RequestHead } from "../http/middleware/request-log.ts";
+import { MAX_JSON_ITEMS, MAX_JSON_NUMBERS } from "../json/json-reader.ts";
 import type { Inference } from "../inference/inference.ts";
 import { type CallRequest, type Offer, offerSchema, type Report, requestSchema } from "./call-schemas.ts";
 import { decodeValue } from "./encode-value.ts";
@@ -11,6 +12,10 @@ import { ALIVE_MS } from "./remote-calls.ts";
 import { ReportSender } from "./report-sender.ts";
 import { runCall } from "./run-call.ts";
 
+/** As many as a body may have, which has become a request with some more. */
+const MOST_VALUES = MAX_JSON_NUMBERS + 4 * MAX_JSON_ITEMS;
+/** Of an offer. */
+const MOST_OFFER_VALUES = 64;
 /** Bytes of all requests that have not arrived completely. */
 const MOST_WAITING_BYTES = 256 * 1024 * 1024;
 /** More than any machine has slots. */
@@ -245,7 +250,7 @@ function isBusy(error: unknown): boolean {
 function readOffer(payload: Uint8Array): { offer: Offer; body: Uint8Array } | undefined {
   try {
     const length = new DataView(payload.buffer, payload.byteOffset).getUint32(0);
-    const offer = offerSchema.safeParse(decodeValue(payload.subarray(4, 4 + length))).data;
+    const offer = offerSchema.safeParse(decodeValue(payload.subarray(4, 4 + length), MOST_OFFER_VALUES)).data;
     return offer && { offer, body: payload.subarray(4 + length) };
   } catch {
     return undefined;
@@ -254,7 +259,7 @@ function readOffer(payload: Uint8Array): { offer: Offer; body: Uint8Array } | un
 
 function readRequest(bytes: Uint8Array): CallRequest | undefined {
   try {
-    return requestSchema.safeParse(decodeValue(bytes)).data;
+    return requestSchema.safeParse(decodeValue(bytes, MOST_VALUES)).data;
   } catch {
     return undefined;
   }

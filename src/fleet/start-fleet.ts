@@ -39,6 +39,8 @@ export interface FleetOptions extends Omit<
   readonly files: CachedFiles;
   /** Remembers what this machine works on for others. */
   readonly followRequest: FollowRequest;
+  /** Whether what is asked for now can wait for everything else. */
+  readonly isBackground: () => boolean;
   /** Told of all work of this machine and of what it has others do. */
   readonly followWork: FollowWork;
 }
@@ -113,6 +115,7 @@ export function startFleet(options: FleetOptions): Fleet {
         followWork,
         config,
         logger,
+        isBackground: options.isBackground,
       }),
     report: () => fleetReport(connection.isConnected, self, presence.machines),
     async close() {

@@ -37,7 +37,7 @@ export interface AdmissionRequest {
   tokens?: number;
   /** Whether the call belongs to an admitted request, such as the next text of a batch. Default: false. */
   bypassQueueLimit?: boolean;
-  /** False: refuse a call that cannot run at once. Default: true. */
+  /** False: refuse a call that cannot run at once, or as soon as one in the background has ended for it. Default: true. */
   mayWait?: boolean | undefined;
   /** Only calls of the same group run at once. Default: "". */
   group?: string;
@@ -108,6 +108,11 @@ export class AdmissionQueue {
     return this.#running;
   }
 
+  /** Of those, the ones in the background, which make room for others. */
+  get yielding(): number {
+    return this.#yielding.size;
+  }
+
   /** Those in the background are not counted. */
   get waiting(): number {
     return this.#waiting.size;
@@ -144,7 +149,8 @@ export class AdmissionQueue {
     const line = onYield ? this.#waitingBehind : this.#waiting;
     const isNext = this.#waiting.size === 0 && line.size === 0;
     if (isNext && this.#hasRoom(wish)) return this.#take(wish);
-    if (!mayWait || (!bypassQueueLimit && !onYield && this.#waiting.size >= this.#maxWaiting)) {
+    const mustWait = this.#waiting.size >= this.#yielding.size;
+    if ((!mayWait && mustWait) || (!bypassQueueLimit && !onYield && this.#waiting.size >= this.#maxWaiting)) {
       const retryAfterSecs = this.retryAfterSecs;
       throw new ServiceError(
         "overloaded",

@@ -8,6 +8,8 @@ export interface ModelLoad {
   readonly model: string;
   /** Calls that have a slot. */
   readonly running: number;
+  /** Of these, the ones in the background: they end when others need their slots. */
+  readonly yielding: number;
   /** Calls that wait for one. */
   readonly waiting: number;
   /** Tokens of the KV cache, and the part of it, from 0 to 1, that running calls hold. */
@@ -52,6 +54,7 @@ export class EngineQueues {
     return [...this.#queues].map(([{ info }, { alias, queue }]) => ({
       model: alias,
       running: queue.running,
+      yielding: queue.yielding,
       waiting: queue.waiting,
       contextTokens: info.contextTokens,
       contextUsage: queue.contextUsage,

@@ -96,6 +96,7 @@ describe.skipIf(chromium === undefined)("the monitor", () => {
     expect(await on.textOf("#gpu")).toContain("set gpu.mode to auto to use one");
     expect(await on.textOf("#sandbox")).toContain("configured: auto");
     expect(await on.textOf("#daemon")).toMatch(/llama\.cpp b\d+.*requests/);
+    expect(await on.count("#fleet")).toBe(0);
   });
 
   test("tells of a crashed engine at once, with its reason, and of its new start", async () => {

@@ -8,7 +8,7 @@ import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { systemdUnit } from "../../src/cli/service/systemd-unit.ts";
 import { SILENCE_MS } from "../../src/fleet/presence.ts";
-import { fleetSchema } from "../../src/dialects/management/fleet-routes.ts";
+import { fleetSchema } from "../../src/dialects/management/fleet-schemas.ts";
 import { findProgram } from "../support/find-program.ts";
 import { NATS_SERVER, type NatsServer, startNats, startNatsCluster } from "../support/nats-server.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { fleetSchema } from "../../src/dialects/management/fleet-routes.ts";
+import { fleetSchema } from "../../src/dialects/management/fleet-schemas.ts";
 import { NATS_SERVER, type NatsServer, startNats } from "../support/nats-server.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fleetSchema } from "../../src/dialects/management/fleet-routes.ts";
+import { fleetSchema } from "../../src/dialects/management/fleet-schemas.ts";
 import { writeModel } from "./engine-fixture.ts";
 import { type NatsServer, startNats } from "./nats-server.ts";
 import { startDaemon, type TestDaemon } from "./start-daemon.ts";

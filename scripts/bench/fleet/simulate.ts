@@ -101,6 +101,7 @@ function machine(wire: FleetWire, index: number, isEntrance: boolean, queueSize:
     followWork: () => NOBODY,
     config: { engine: { request_timeout: Number.POSITIVE_INFINITY } },
     logger,
+    isBackground: () => false,
   });
   const close = (): void => {
     for (const part of [presence, dispatch, calls, served]) part.close();

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { activitySchema, type ActivityReport } from "../../dialects/management/activity-schemas.ts";
+import { fleetSchema } from "../../dialects/management/fleet-schemas.ts";
 import { request } from "../daemon-api.ts";
 import { Metrics } from "./prometheus.ts";
 
@@ -52,6 +53,8 @@ const statusSchema = z.object({
 });
 export type Status = z.output<typeof statusSchema>;
 
+export type Fleet = z.output<typeof fleetSchema>;
+
 /** The models that are in memory, or on their way into it or out of it. */
 const IN_MEMORY = new Set(["loading", "loaded", "unloading"]);
 
@@ -61,6 +64,10 @@ export async function readMetrics(signal: AbortSignal): Promise<Metrics> {
 
 export async function readStatus(signal: AbortSignal): Promise<Status> {
   return statusSchema.parse(await (await request("/api/system/status", { signal })).json());
+}
+
+export async function readFleet(signal: AbortSignal): Promise<Fleet> {
+  return fleetSchema.parse(await (await request("/api/fleet", { signal })).json());
 }
 
 export async function readEngines(signal: AbortSignal): Promise<readonly Engine[]> {

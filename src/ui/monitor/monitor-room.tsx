@@ -2,6 +2,7 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { Charts } from "./charts.tsx";
 import { Engines } from "./engines.tsx";
+import { FleetView } from "./fleet-view.tsx";
 import { Incidents } from "./incidents.tsx";
 import { LogsView } from "./logs-view.tsx";
 import { Machine } from "./machine.tsx";
@@ -24,6 +25,7 @@ export function MonitorRoom(): JSX.Element {
       <Charts />
       <Engines />
       <Machine />
+      <FleetView />
       <RequestsTable />
       <LogsView />
     </main>

@@ -4,8 +4,10 @@ import { toError } from "../../errors/to-error.ts";
 import { EventStream } from "./event-stream.ts";
 import {
   type Engine,
+  type Fleet,
   readActivity,
   readEngines,
+  readFleet,
   readMetrics,
   readStatus,
   type Status,
@@ -20,13 +22,14 @@ export type PastLog = ActivityReport["logs"][number];
 const MAX_REQUESTS = 500;
 const MAX_EVENTS = 200;
 const MAX_LOGS = 800;
-/** Engines and the machine are looked at with each so-manieth sample: each look is a line in the daemon's log. */
+/** Engines, the machine and its fleet are looked at with each so-manieth sample: each look is a line in the daemon's log. */
 const STATE_EVERY = 3;
 
 /** What the room shows; every part of it reads these. All lists have the oldest first. */
 export const samples = value<readonly Sample[]>([]);
 export const engines = value<readonly Engine[]>([]);
 export const status = value<Status | undefined>(undefined);
+export const fleet = value<Fleet | undefined>(undefined);
 /** Speed of each model's last answer, in tokens per second. */
 export const speeds = value<ReadonlyMap<string, number>>(new Map());
 export const gpuFailures = value({ losses: 0, abandonments: 0 });
@@ -109,9 +112,14 @@ async function sample(signal: AbortSignal, round: number): Promise<void> {
 }
 
 async function readState(signal: AbortSignal): Promise<void> {
-  const [list, read] = await Promise.all([readEngines(signal), readStatus(signal)]);
+  const [list, read, machines] = await Promise.all([
+    readEngines(signal),
+    readStatus(signal),
+    readFleet(signal),
+  ]);
   engines.value = list;
   status.value = read;
+  fleet.value = machines;
 }
 
 /** Reads what has just happened, without waiting for the next sample. */

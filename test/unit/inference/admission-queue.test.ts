@@ -299,6 +299,17 @@ describe("calls in the background", () => {
     expect(answer.grow(10)).toBe(true);
   });
 
+  test("make way for a call that may not wait, unless another one needs the room", async () => {
+    const queue = new AdmissionQueue({ slots: 1, maxWaiting: 10 });
+    const { permit, asked } = await background(queue);
+    const call = queue.acquire(never, { mayWait: false });
+    expect(asked()).toBe(true);
+    await expect(queue.acquire(never, { mayWait: false })).rejects.toMatchObject({ code: "overloaded" });
+    permit[Symbol.dispose]();
+    await call;
+    expect(queue.yielding).toBe(0);
+  });
+
   test("ask nobody themselves", async () => {
     const queue = new AdmissionQueue({ slots: 1, contextTokens: 10, maxWaiting: 10 });
     const { asked, permit } = await background(queue, 10);

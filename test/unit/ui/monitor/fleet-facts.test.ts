@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import {
+  type FleetMachine,
+  type FleetModel,
+  factsOf,
+  modelInWords,
+} from "../../../../src/ui/monitor/fleet-facts.ts";
+
+const GIB = 1024 ** 3;
+
+const MACHINE: FleetMachine = {
+  id: "1",
+  name: "desk",
+  self: true,
+  state: "ready",
+  version: "1.2.3",
+  engine: "0123456789abcdef",
+  processor: { name: "Ryzen 7", system: "linux x64", usable: 16, cores: 8 },
+  gpus: [],
+  memory: { total_bytes: 64 * GIB, models_bytes: 48 * GIB, used_bytes: 1.5 * GIB },
+  running: 1200,
+  waiting: 3,
+  models: [],
+};
+
+const MODEL: FleetModel = { alias: "mini", loaded: false, size_bytes: GIB, files: "f", settings: "s" };
+
+test("a machine of the fleet is told in words", () => {
+  expect(factsOf(MACHINE)).toEqual([
+    ["Requests", "1,200 running, 3 waiting"],
+    ["Memory of models", "1.5 GiB of 48 GiB"],
+    ["Processors", "16 × Ryzen 7"],
+    ["GPU", "none"],
+    ["Version", "1.2.3"],
+    ["Engine", "01234567"],
+  ]);
+  expect(factsOf({ ...MACHINE, waiting: 0 })[0]).toEqual(["Requests", "1,200 running"]);
+});
+
+test("all GPUs of a machine are named", () => {
+  const gpus = ["RTX 4090", "Radeon"].map((name) => ({ name, backend: "vulkan" }));
+  expect(factsOf({ ...MACHINE, gpus })).toContainEqual(["GPU", "RTX 4090, Radeon"]);
+});
+
+test.each<[Partial<FleetModel>, string]>([
+  [{}, "1 GiB"],
+  [{ decode_tokens_per_second: 0 }, "1 GiB"],
+  [{ decode_tokens_per_second: 12.345 }, "1 GiB, 12.3 tokens/s"],
+  [{ loaded: true, running: 1, waiting: 0, slots: 4 }, "1 of 4 requests"],
+  [
+    { loaded: true, running: 4, waiting: 2, slots: 4, decode_tokens_per_second: 80 },
+    "4 of 4 requests, 2 waiting, 80 tokens/s",
+  ],
+])("a model of the fleet with %j is %s", (part, words) => {
+  expect(modelInWords({ ...MODEL, ...part })).toBe(words);
+});
