@@ -1,3 +1,4 @@
+import type { ServiceError } from "../errors/service-error.ts";
 import type { AnsweredLine, BatchUsage, InputProblem } from "./batch.ts";
 
 /** A line of the input, as far as the room has to know it. */
@@ -25,6 +26,8 @@ export interface BatchFormat {
   read(value: unknown, endpoint: string): ReadLine | Omit<InputProblem, "line">;
   /** The request of a line that has been read before. */
   request(value: unknown, endpoint: string): LineRequest;
+  /** JSON of an error, as the route writes it. */
+  error(error: ServiceError, requestId: string): string;
   /** Tokens that an answer says it took. */
   usage(body: unknown): BatchUsage;
   /** Writes down an answered line, without the line break. */

@@ -4,7 +4,7 @@ import type { BatchFormat } from "./batch-format.ts";
 import type { BatchStore } from "./batch-store.ts";
 import type { Batch, InputProblem, WaitingLine } from "./batch.ts";
 import { lineOrder } from "./line-order.ts";
-import { splitLines } from "./split-lines.ts";
+import { hasMark, splitLines } from "./split-lines.ts";
 
 /** Lines that are added at once: some milliseconds. */
 const LINES_AT_ONCE = 500;
@@ -66,6 +66,10 @@ async function readLine(
   format: BatchFormat,
   endpoint: string,
 ): Promise<ReturnType<BatchFormat["read"]>> {
+  if (hasMark(bytes)) {
+    const message = "This line begins with a byte order mark, which only the file may begin with; remove it.";
+    return { code: "invalid_json_line", message, param: null };
+  }
   let value: unknown;
   try {
     value = await parseJsonBytes(only(bytes), "This line");

@@ -15,6 +15,7 @@ import { retryWait } from "./retry-policy.ts";
 const SAVE_AGAIN_MS = 5000;
 /** Who is only to give way for a moment is told to come back after a second. */
 const LONG_WAIT_SECS = 2;
+const DEFAULT_RETRY_SECS = 1;
 const FIRST_ERROR = 400;
 const NO_USAGE: BatchUsage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
 
@@ -44,32 +45,52 @@ export class LineRunner {
 
   /** Runs a line and saves its answer; resolves with when to try it again, or undefined when that is not to be. */
   async run(attempt: Attempt): Promise<Retry | undefined> {
-    const { runLine, now } = this.#options;
-    const { inputFile, endpoint, owner } = this.#batch;
+    const { folder, now } = this.#options;
     const { number, start, length } = attempt.line;
-    const text = await this.#options.folder.text(inputFile, start, length);
+    const text = await folder.text(this.#batch.inputFile, start, length);
     const requestId = newId("batch_req");
     if (this.#signal.aborted) return undefined;
-    const request = this.#format.request(await parseJsonText(text, "The line"), endpoint);
-    const response = await runLine({ ...request, requestId, owner }, this.#signal);
+    const { response, usage } = await this.#ask(attempt.line, text, requestId);
     if (this.#signal.aborted) return undefined;
     const wait = retryWait(response, attempt);
     if (wait !== undefined)
       return { at: now() + wait, holdsUpAll: response.retryAfterSecs >= LONG_WAIT_SECS };
-    await this.#save({ number }, requestId, response);
+    await this.#save({ number }, requestId, response, usage);
     return undefined;
+  }
+
+  /** Whatever goes wrong with one line is the answer to that line: it must not hold up its batch. */
+  async #ask(
+    { number }: Pick<WaitingLine, "number">,
+    text: string,
+    requestId: string,
+  ): Promise<{ readonly response: LineResponse; readonly usage: BatchUsage }> {
+    const { id, endpoint, owner } = this.#batch;
+    const { runLine, logger } = this.#options;
+    try {
+      const request = this.#format.request(await parseJsonText(text, "The line"), endpoint);
+      const response = await runLine({ ...request, requestId, owner }, this.#signal);
+      const hasSucceeded = response.status < FIRST_ERROR;
+      return { response, usage: hasSucceeded ? this.#format.usage(JSON.parse(response.body)) : NO_USAGE };
+    } catch (cause) {
+      const error = ServiceError.from(cause);
+      if (!this.#signal.aborted)
+        logger.warn({ batch: id, line: number, request_id: requestId, err: cause }, error.message);
+      const { status, retryable, retryAfterSecs = DEFAULT_RETRY_SECS } = error;
+      const body = this.#format.error(error, requestId);
+      return { response: { status, body, retryable, retryAfterSecs }, usage: NO_USAGE };
+    }
   }
 
   /** What has been answered is not computed again because the disk is full for a while. */
   async #save(
     { number }: Pick<WaitingLine, "number">,
     requestId: string,
-    response: LineResponse,
+    { status, body }: LineResponse,
+    usage: BatchUsage,
   ): Promise<void> {
     const { store, logger, onLine } = this.#options;
-    const { status, body } = response;
     const outcome = status < FIRST_ERROR ? "succeeded" : "errored";
-    const usage = outcome === "succeeded" ? this.#format.usage(JSON.parse(body)) : NO_USAGE;
     for (;;) {
       try {
         const isNew = await store.answer(this.#batch.id, number, outcome, { status, requestId, body }, usage);

@@ -1,4 +1,6 @@
 const LINE_BREAK = 10;
+/** What some programs write in front of UTF-8. */
+const BYTE_ORDER_MARK: readonly number[] = [0xef, 0xbb, 0xbf];
 
 export interface FileLine {
   /** From 1. */
@@ -10,7 +12,7 @@ export interface FileLine {
   readonly bytes?: Uint8Array;
 }
 
-/** The lines of a file that are not blank. Of one that is too long, no more than that is in memory. */
+/** The lines of a file that are not blank, without a byte order mark at its beginning. Of one that is too long, no more than that is in memory. */
 export async function* splitLines(
   pieces: AsyncIterable<Uint8Array>,
   maxBytes: number,
@@ -25,9 +27,11 @@ export async function* splitLines(
     else held = [];
   };
   const line = (): FileLine | undefined => {
-    const bytes = length <= maxBytes ? joined(held, length) : undefined;
+    const whole = length <= maxBytes ? joined(held, length) : undefined;
+    const skipped = start === 0 && whole && hasMark(whole) ? BYTE_ORDER_MARK.length : 0;
+    const bytes = whole?.subarray(skipped);
     if (bytes && isBlank(bytes)) return undefined;
-    return { number, start, length, ...(bytes && { bytes }) };
+    return { number, start: start + skipped, length: length - skipped, ...(bytes && { bytes }) };
   };
   for await (const piece of pieces) {
     let from = 0;
@@ -57,6 +61,11 @@ function joined(pieces: readonly Uint8Array[], length: number): Uint8Array {
     at += piece.byteLength;
   }
   return whole;
+}
+
+/** Whether a text begins with a byte order mark. */
+export function hasMark(bytes: Uint8Array): boolean {
+  return BYTE_ORDER_MARK.every((byte, at) => bytes[at] === byte);
 }
 
 /** Spaces, tabs and carriage returns. */

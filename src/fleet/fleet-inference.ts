@@ -201,7 +201,7 @@ export class FleetInference implements Inference {
     const again = async (): Promise<Giving> => {
       const begun = await dispatch.begin<Giving>(
         model,
-        async (each) => await this.#give(each, model, request, deadline.signal),
+        async (each) => await this.#give(each, model, { ...request, isCounted: false }, deadline.signal),
         { marks, signal: deadline.signal, continues: { engine: place.engine } },
       );
       return begun.result;

@@ -7,8 +7,15 @@ import { MachineLost, type RemoteCall } from "./remote-calls.ts";
 
 /** A request without what only makes sense on the machine where it arrived. */
 export function encodeGenerate(request: InferenceRequest): Uint8Array {
-  const { model: _model, onTokens, furtherOf: _furtherOf, mayWait: _mayWait, slot: _slot, ...rest } = request;
-  return encodeValue({ op: "generate", request: { ...rest, wantsTokens: onTokens !== undefined } });
+  const wantsTokens = request.onTokens !== undefined;
+  const left = {
+    model: undefined,
+    furtherOf: undefined,
+    mayWait: undefined,
+    isCounted: undefined,
+    slot: undefined,
+  };
+  return encodeValue({ op: "generate", request: { ...request, ...left, wantsTokens } });
 }
 
 /** As {@link encodeGenerate}, for the other calls. */

@@ -27,6 +27,9 @@ export class Transcript {
   #hasStarted = false;
   #tokens = 0;
   #repeatedTokens = 0;
+  /** Those that came with the text, and how many of them are still to be repeated. */
+  #logprobs = 0;
+  #repeatedLogprobs = 0;
   #processed = 0;
 
   /** Whether the client has seen anything of the answer itself. */
@@ -38,6 +41,7 @@ export class Transcript {
   rewind(): void {
     this.#at = this.#segments.length > 0 ? { segment: 0, character: 0 } : undefined;
     this.#repeatedTokens = this.#tokens;
+    this.#repeatedLogprobs = this.#logprobs;
   }
 
   /** Those of some tokens that have not been told before. */
@@ -64,14 +68,12 @@ export class Transcript {
         return event;
       case "text-delta": {
         const skipped = this.#skip("text", event.text);
-        if (skipped === 0) return event;
-        if (skipped === event.text.length) return undefined;
-        const { logprobs } = event;
-        return {
-          ...event,
-          text: event.text.slice(skipped),
-          ...(logprobs && { logprobs: after(skipped, logprobs) }),
-        };
+        const { logprobs = [] } = event;
+        const fresh = this.#newLogprobs(logprobs);
+        if (skipped === 0 && fresh.length === logprobs.length) return event;
+        const text = event.text.slice(skipped);
+        if (text === "" && fresh.length === 0) return undefined;
+        return { ...event, text, ...(event.logprobs && { logprobs: fresh }) };
       }
       case "reasoning-delta": {
         const text = event.text.slice(this.#skip("reasoning", event.text));
@@ -87,6 +89,14 @@ export class Transcript {
         if (this.#at) throw new AnswerDiffers("it ends earlier");
         return event;
     }
+  }
+
+  /** Tokens without text, such as a part of a character, are only told apart by their number. */
+  #newLogprobs(tokens: TokenLogprob[]): TokenLogprob[] {
+    const repeated = Math.min(this.#repeatedLogprobs, tokens.length);
+    this.#repeatedLogprobs -= repeated;
+    this.#logprobs += tokens.length - repeated;
+    return tokens.slice(repeated);
   }
 
   /** How many characters of a text have been sent before; adds the others. */
@@ -132,13 +142,4 @@ export class Transcript {
     if (last?.kind === kind) last.text += text;
     else this.#segments.push({ kind, text });
   }
-}
-
-/** The log-probabilities of what comes after some characters. */
-function after(characters: number, tokens: readonly TokenLogprob[]): TokenLogprob[] {
-  let at = 0;
-  return tokens.filter(({ token }) => {
-    at += token.length;
-    return at > characters;
-  });
 }

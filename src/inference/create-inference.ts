@@ -4,6 +4,7 @@ import type { Engine } from "../engine/engine.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { TokenIds } from "../engine/protocol/calls.ts";
 import type { Metrics } from "../metrics/metrics.ts";
+import { NoMetrics } from "../metrics/no-metrics.ts";
 import type { Model, ModelLease, Models } from "../models/model.ts";
 import { adapterGroup, adapterScales } from "./adapter-scales.ts";
 import { admissionTokens } from "./admission-tokens.ts";
@@ -73,6 +74,7 @@ class InferenceService implements Inference {
   readonly #leases: ModelLeases;
   readonly #queues: EngineQueues;
   readonly #accounting: RequestAccounting;
+  readonly #uncounted: RequestAccounting;
 
   constructor({
     models,
@@ -92,6 +94,7 @@ class InferenceService implements Inference {
     this.#requestTimeoutMs = config.engine.request_timeout;
     this.#queues = new EngineQueues({ maxWaiting: config.models.queue_size, now });
     this.#accounting = new RequestAccounting(metrics, now, followWork);
+    this.#uncounted = new RequestAccounting(new NoMetrics(), now);
   }
 
   get activeRequests(): number {
@@ -108,7 +111,8 @@ class InferenceService implements Inference {
     checkSchemas(request);
     // Disposed in reverse order: first the permit, then the lease, and last the count of requests.
     const held = new DisposableStack();
-    const account = held.use(this.#accounting.begin(request.endpoint, request.furtherOf?.follower));
+    const accounting = request.isCounted === false ? this.#uncounted : this.#accounting;
+    const account = held.use(accounting.begin(request.endpoint, request.furtherOf?.follower));
     let lease: ModelLease | undefined;
     try {
       lease = await this.#leases.acquire({ ...request, onYield }, signal, held);

@@ -74,6 +74,8 @@ export interface InferenceRequest {
   readonly furtherOf?: Pick<InferenceStream, "follower"> | undefined;
   /** False: refuse with `overloaded` what cannot begin at once. */
   readonly mayWait?: boolean | undefined;
+  /** False: whoever asks counts it, with other parts of the same answer. */
+  readonly isCounted?: boolean | undefined;
   /** What the dialect could not convert and does not refuse, in words for the user. */
   readonly warnings?: readonly string[] | undefined;
   /** The API's defaults for settings that neither the request nor the model has. */

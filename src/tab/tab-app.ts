@@ -11,7 +11,7 @@ import type { AppEnv } from "../http/app-env.ts";
 import type { Dialect } from "../http/dialect.ts";
 import { requestId } from "../http/middleware/request-id.ts";
 import { createInference } from "../inference/create-inference.ts";
-import type { Endpoint, Metrics } from "../metrics/metrics.ts";
+import { NoMetrics } from "../metrics/no-metrics.ts";
 import type { TabModels } from "./tab-models.ts";
 
 /** Largest body of a request, in bytes; as in the daemon's configuration. */
@@ -63,22 +63,4 @@ export function createTabApp(models: TabModels, slots: number): Hono<AppEnv> {
 function lineOf(entry: object): string {
   const { msg, err } = logEntrySchema.parse(entry);
   return `Daybreak: ${[msg, err?.message].filter(Boolean).join(": ")}`;
-}
-
-/** A page counts nothing. */
-class NoMetrics implements Metrics {
-  readonly totals = { requests: 0, tokensGenerated: 0, activeRequests: 0 };
-  requestStarted(_endpoint: Endpoint): void {}
-  requestsWaiting(): void {}
-  requestFinished(): void {}
-  tokenGenerated(): void {}
-  tokensGenerated(): void {}
-  firstToken(): void {}
-  tokenInterval(): void {}
-  cachedTokens(): void {}
-  guessedTokens(): void {}
-  promptTokens(): void {}
-  async render(): Promise<string> {
-    return "";
-  }
 }

@@ -36,7 +36,7 @@ async function endpointOf(file: string): Promise<string | undefined> {
   const input = createReadStream(file);
   try {
     for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
-      if (line.trim() !== "") return lineSchema.safeParse(parsed(line)).data?.url;
+      if (line.trim() !== "") return lineSchema.safeParse(parsed(line.trim())).data?.url;
     }
     return undefined;
   } finally {

@@ -38,7 +38,11 @@ function messageOf({ code, message, contextExcess }: ServiceError): string {
   return `prompt is too long: ${promptTokens} tokens > ${contextSize} maximum. ${message}`;
 }
 
-function anthropicErrorBody(error: ServiceError, requestId: string): z.output<typeof anthropicErrorSchema> {
+/** An error in the form of the API. */
+export function anthropicErrorBody(
+  error: ServiceError,
+  requestId: string,
+): z.output<typeof anthropicErrorSchema> {
   const type = TYPE_BY_STATUS[error.status] ?? (error.status < 500 ? "invalid_request_error" : "api_error");
   return {
     type: "error",

@@ -19,7 +19,8 @@ export const openaiErrorSchema = z
   })
   .meta({ id: "OpenAIError" });
 
-function openaiErrorBody(error: ServiceError): z.output<typeof openaiErrorSchema> {
+/** An error in the form of the API. */
+export function openaiErrorBody(error: ServiceError): z.output<typeof openaiErrorSchema> {
   return {
     error: { message: error.message, type: error.type, param: error.param ?? null, code: error.code },
   };

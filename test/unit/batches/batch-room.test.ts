@@ -1,4 +1,14 @@
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -19,6 +29,7 @@ const FORMAT: BatchFormat = {
   separatesErrors: false,
   read: (value) => ({ customId: String(value), model: String(value).split("/", 1)[0] ?? "", beginning: [] }),
   request: (value) => ({ path: "/", body: JSON.stringify(value) }),
+  error: ({ code }) => JSON.stringify({ code }),
   usage: () => NO_USAGE,
   write: ({ customId, outcome, answer }) =>
     JSON.stringify([customId, outcome, answer ? JSON.parse(answer.body) : null]),
@@ -330,4 +341,56 @@ test("output that the store does not take is not left on the disk", async () => 
   await expect.poll(() => finish.mock.calls.length, { interval: 5 }).toBe(1);
   await expect.poll(storedFiles, { interval: 5 }).toHaveLength(1);
   finish.mockRestore();
+});
+
+test("an exception that belongs to one line is the answer to that line, and the batch goes on", async () => {
+  const tries = new Map<string, number>();
+  const failing: RunLine = async (line, signal) => {
+    tries.set(line.body, (tries.get(line.body) ?? 0) + 1);
+    if (line.body === '"m/0"') throw new RangeError("Maximum call stack size exceeded");
+    if (line.body === '"m/1"') return { ...(await echo(line, signal)), body: "<html>" };
+    return await echo(line, signal);
+  };
+  // So that nothing has to wait before it is tried again.
+  let time = 1_000_000;
+  const room = await open(failing, {}, () => (time += 5000));
+  const { id } = await create(room, named(3));
+  expect(await results(room, id)).toEqual([
+    ["m/0", "errored", { code: "internal_error" }],
+    ["m/1", "errored", { code: "internal_error" }],
+    ["m/2", "succeeded", "m/2"],
+  ]);
+  expect(Object.fromEntries(tries)).toEqual({ '"m/0"': 3, '"m/1"': 3, '"m/2"': 1 });
+});
+
+test.skipIf(process.platform === "win32")("other accounts can read nothing of batches", async () => {
+  const data = path.join(folder, "batches/data");
+  // As a daemon before this one made them.
+  mkdirSync(path.join(data, "files"), { recursive: true });
+  for (const each of ["batches", "batches/data", "batches/data/files"])
+    chmodSync(path.join(folder, each), 0o755);
+  const modes = (): Record<string, string> =>
+    Object.fromEntries(
+      readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => {
+        const { mode } = statSync(path.join(folder, name));
+        return [name.replace(/file-\w+/, "file"), (mode & 0o777).toString(8)];
+      }),
+    );
+  let room = await open(onlyFirst);
+  await create(room, named(2));
+  const expected = {
+    batches: "700",
+    "batches/daybreak.lock": "600",
+    "batches/data": "700",
+    "batches/data/batches.db": "600",
+    "batches/data/batches.db-shm": "600",
+    "batches/data/batches.db-wal": "600",
+    "batches/data/files": "700",
+    "batches/data/files/file": "600",
+  };
+  expect(modes()).toEqual(expected);
+  await room.close();
+  chmodSync(path.join(data, "batches.db"), 0o644);
+  room = await open(onlyFirst);
+  expect(modes()).toEqual(expected);
 });

@@ -1,10 +1,11 @@
 import { pino } from "pino";
 import { afterEach, expect, test } from "vitest";
 import { configSchema } from "../../../src/config/schema.ts";
+import { ServiceError } from "../../../src/errors/service-error.ts";
 import { Dispatch } from "../../../src/fleet/dispatch.ts";
 import { FleetInference } from "../../../src/fleet/fleet-inference.ts";
 import { RemoteCalls } from "../../../src/fleet/remote-calls.ts";
-import { FakeMetrics } from "../../support/fake-metrics.ts";
+import { ServedCalls } from "../../../src/fleet/served-calls.ts";
 import { beat, card, cardModel, FleetWire, idOf } from "../../support/fleet-wire.ts";
 import { endless, never, REQUEST, setup } from "../inference/inference-setup.ts";
 
@@ -14,22 +15,28 @@ afterEach(() => {
   for (const each of closed.splice(0)) each.close();
 });
 
-test("lines of a batch stay on their machine, and make way for a request when all machines are busy", async () => {
-  let isBackground = true;
-  const { engine, models, inference: local } = setup({ slots: 1, isBackground: () => isBackground });
-  engine.script = endless;
+/** A fleet of two machines, seen from the one where requests arrive; of the other one, all slots are in use or free. */
+async function entrance(options: {
+  readonly wire: FleetWire;
+  readonly isBackground: () => boolean;
+  /** The other machine has the free slot. */
+  readonly isFar: boolean;
+}) {
+  const { isBackground, isFar } = options;
+  const { engine, models, metrics, inference: local } = setup({ slots: 1, isBackground });
   const [model] = await models.list();
   const alias = model?.alias ?? "";
   const described = { models: [cardModel(alias)] };
   const load = { alias, slots: 1, running: 1, waiting: 0, contextSize: 512, gpuLayers: 0 };
-  const other = { card: card("other", described), beat: beat("other", { loaded: [load] }) };
+  const loaded = [{ ...load, running: isFar ? 0 : 1 }];
+  const other = { card: card("other", described), beat: beat("other", { loaded }) };
   const dispatch = new Dispatch({
     self: {
       card: card("self", described),
       // As it tells the others.
       get beat() {
         const running = local.loads.reduce((sum, each) => sum + each.running - each.yielding, 0);
-        return beat("self", { loaded: [{ ...load, running }] });
+        return beat("self", { loaded: isFar ? [] : [{ ...load, running }] });
       },
       model: () => cardModel(alias),
     },
@@ -38,18 +45,26 @@ test("lines of a batch stay on their machine, and make way for a request when al
     queueSize: 8,
     onWaiting: () => undefined,
   });
-  const calls = new RemoteCalls(new FleetWire().connect(), idOf("self"));
+  const calls = new RemoteCalls(options.wire.connect(), idOf("self"));
   closed.push(dispatch, calls);
   const inference = new FleetInference({
     local,
     dispatch,
     calls,
-    metrics: new FakeMetrics(),
+    metrics,
     followWork: () => ({ note: () => undefined, end: () => undefined, further: () => expect.fail() }),
     config: configSchema.parse({}),
     logger: pino({ level: "silent" }),
-    isBackground: () => isBackground,
+    isBackground,
   });
+  return { inference, engine, metrics, dispatch, alias };
+}
+
+test("lines of a batch stay on their machine, and make way for a request when all machines are busy", async () => {
+  let isBackground = true;
+  const fleet = { wire: new FleetWire(), isBackground: () => isBackground, isFar: false };
+  const { inference, engine, dispatch, alias } = await entrance(fleet);
+  engine.script = endless;
   const line = await inference.generate({ ...REQUEST, model: alias }, never);
   const second = inference.generate({ ...REQUEST, model: alias }, never).catch((error: unknown) => error);
   await new Promise((resolve) => setTimeout(resolve, 20));
@@ -59,4 +74,47 @@ test("lines of a batch stay on their machine, and make way for a request when al
   await expect(Array.fromAsync(line.events)).rejects.toMatchObject({ code: "overloaded" });
   await request.events.return?.();
   expect(await second).toMatchObject({ model: alias });
+});
+
+test("an answer that moves to the entrance is counted once", async () => {
+  const wire = new FleetWire();
+  const far = setup();
+  let isGone = false;
+  far.engine.script = async function* (request, signal) {
+    yield { type: "start" };
+    yield { type: "text-delta", text: "Hello", soFar: undefined };
+    yield* endless(request, signal);
+  };
+  const served = new ServedCalls({
+    connection: wire.connect(),
+    selfId: idOf("other"),
+    inference: () => far.inference,
+    followRequest: async (_head, next) => {
+      await next();
+      return () => ({});
+    },
+    refusal: () => (isGone ? new ServiceError("shutting_down", "The machine leaves.") : undefined),
+  });
+  closed.push(served);
+  const { inference, metrics, alias, dispatch } = await entrance({
+    wire,
+    isBackground: () => false,
+    isFar: true,
+  });
+  const { events } = await inference.generate({ ...REQUEST, model: alias }, never);
+  const texts: string[] = [];
+  let tokens = 0;
+  for await (const event of events) {
+    if (event.type === "done") tokens = event.usage.completionTokens;
+    if (event.type !== "text-delta") continue;
+    texts.push(event.text);
+    if (texts.length > 1) continue;
+    isGone = true;
+    served.close();
+  }
+  expect(texts).toEqual(["Hello", " world"]);
+  expect(metrics.started).toEqual(["generate"]);
+  expect(metrics.finished).toEqual(["generate"]);
+  expect(metrics.generated).toBe(tokens);
+  expect(dispatch.waiting).toBe(0);
 });

@@ -77,16 +77,18 @@ describe("an answer that is given again", () => {
 
   test("tells the log-probabilities of what is new alone", () => {
     const transcript = new Transcript();
-    taken(transcript, [text("ab")]);
-    transcript.rewind();
-    const event: InferenceEvent = {
+    const said = (piece: string, ...logprobs: readonly ReturnType<typeof token>[]): InferenceEvent => ({
       type: "text-delta",
-      text: "abc",
-      logprobs: [token("ab", 1), token("c", 2)],
-    };
-    expect(taken(transcript, [event])).toEqual([
-      { type: "text-delta", text: "c", logprobs: [token("c", 2)] },
-    ]);
+      text: piece,
+      logprobs: [...logprobs],
+    });
+    const half = said("", token("", 2));
+    taken(transcript, [said("ab", token("ab", 1)), half]);
+    transcript.rewind();
+    const again = [said("abc", token("ab", 1), token("", 2), token("c", 3)), half];
+    expect(taken(transcript, again)).toEqual([said("c", token("c", 3)), half]);
+    transcript.rewind();
+    expect(taken(transcript, [said("ab", token("ab", 1)), half, said("c", token("c", 3)), half])).toEqual([]);
   });
 
   test("tells no token twice", () => {

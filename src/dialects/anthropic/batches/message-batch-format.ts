@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { BatchFormat } from "../../../batches/batch-format.ts";
 import type { AnsweredLine, BatchUsage } from "../../../batches/batch.ts";
+import { anthropicErrorBody } from "../anthropic-error.ts";
 
 /** Name of the format in the store. */
 export const ANTHROPIC_BATCHES = "anthropic";
@@ -39,6 +40,7 @@ export const messageBatchFormat: BatchFormat = {
     const { params } = lineSchema.parse(value);
     return { path: MESSAGES_PATH, body: JSON.stringify(params) };
   },
+  error: (error, requestId) => JSON.stringify(anthropicErrorBody(error, requestId)),
   usage(body): BatchUsage {
     const usage = usageSchema.safeParse(body).data?.usage;
     const cachedTokens = usage?.cache_read_input_tokens ?? 0;

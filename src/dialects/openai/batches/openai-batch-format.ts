@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { BatchFormat, LineRequest, ReadLine } from "../../../batches/batch-format.ts";
 import type { AnsweredLine, BatchUsage, InputProblem } from "../../../batches/batch.ts";
+import { openaiErrorBody } from "../openai-error.ts";
 
 /** Name of the format in the store. */
 export const OPENAI_BATCHES = "openai";
@@ -57,6 +58,7 @@ export const openaiBatchFormat: BatchFormat = {
     const { url, body } = lineSchema.parse(value);
     return { path: url, body: JSON.stringify(body) };
   },
+  error: (error) => JSON.stringify(openaiErrorBody(error)),
   usage: readUsage,
   write: writeLine,
 };

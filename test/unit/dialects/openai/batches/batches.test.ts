@@ -130,6 +130,20 @@ test("what is wrong with lines is told with their numbers, and nothing runs", as
   expect(engine.requests).toEqual([]);
 });
 
+test("a byte order mark may begin the file, but no other line", async () => {
+  const { run, content } = await setUp();
+  const marked = (id: string): string => `\uFEFF${JSON.stringify(line(id))}`;
+  const batch = await run([marked("one"), line("two")]);
+  expect(batch.request_counts).toEqual({ total: 2, completed: 2, failed: 0 });
+  expect(await content(batch.output_file_id)).toHaveLength(2);
+  const { status, errors } = await run([line("one"), marked("two"), marked("three")]);
+  expect(status).toBe("failed");
+  expect(errors?.data).toMatchObject([
+    { line: 2, code: "invalid_json_line", message: expect.stringContaining("byte order mark") },
+    { line: 3 },
+  ]);
+});
+
 test("too many lines, too long ones and none at all are refused", async () => {
   const { run } = await setUp({ batches: { max_lines: 2 }, http: { body_limit: 1024 } });
   const codes = async (lines: readonly unknown[]): Promise<unknown> =>
