@@ -18,6 +18,20 @@ async function runningAt(daemon: TestDaemon): Promise<number> {
   return self?.running ?? 0;
 }
 
+async function experiment({ url }: TestDaemon) {
+  const response = await fetch(`${url}/api/experiment`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({
+      model: FLEET_MODEL,
+      messages: [{ role: "user", content: "once upon a time" }],
+      max_tokens: 8,
+    }),
+  });
+  const { text, tokens }: { text: string; tokens: unknown[] } = JSON.parse(await response.text());
+  return { status: response.status, text, tokens };
+}
+
 describe.skipIf(NATS_SERVER === null)("a request to a fleet", () => {
   let fleet: TestFleet;
   let desk: TestDaemon;
@@ -72,22 +86,9 @@ describe.skipIf(NATS_SERVER === null)("a request to a fleet", () => {
   });
 
   test("as an experiment tells every token of the machine that answers", async () => {
-    const run = async ({ url }: TestDaemon) => {
-      const response = await fetch(`${url}/api/experiment`, {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({
-          model: FLEET_MODEL,
-          messages: [{ role: "user", content: "once upon a time" }],
-          max_tokens: 8,
-        }),
-      });
-      const { text, tokens }: { text: string; tokens: unknown[] } = JSON.parse(await response.text());
-      return { status: response.status, text, tokens };
-    };
-    const there = await run(attic);
+    const there = await experiment(attic);
     expect(there.tokens).not.toEqual([]);
-    expect(await run(desk)).toEqual(there);
+    expect(await experiment(desk)).toEqual(there);
   });
 
   test("right after it has been unloaded loads it again", async () => {
