@@ -28,7 +28,7 @@ export interface FoundModel extends ModelKey {
 
 export interface DispatchOptions {
   readonly self: Pick<SelfDescription, "card" | "beat" | "model">;
-  readonly presence: Pick<Presence, "machines" | "get" | "onChange">;
+  readonly presence: Pick<Presence, "machines" | "get" | "onChange" | "missing">;
   /** Of this machine alone. */
   readonly models: Pick<Models, "get" | "defaultAlias">;
   /** Requests for one model that may wait. */
@@ -91,6 +91,11 @@ export class Dispatch {
   /** Whether this machine has a model itself. */
   isHere(model: ModelKey): boolean {
     return this.#options.self.card.models.some((each) => isSame(each, model));
+  }
+
+  /** Why a model that this machine lacks may be on another one all the same; undefined: it is not. */
+  missing(name: string | undefined): ServiceError | undefined {
+    return this.#options.presence.missing(name);
   }
 
   /** A slot may be free, here or elsewhere. */
@@ -200,6 +205,9 @@ export class Dispatch {
       }
     }
     if (mayWait || patience.isLeft()) return undefined;
+    if (continues) throw notContinued(failure);
+    const missing = places.length === 0 ? this.missing(model.alias) : undefined;
+    if (missing) throw missing;
     if (patience.hasLost()) throw notContinued(failure);
     throw toClient(failure ?? gone(model.alias));
   }

@@ -108,7 +108,10 @@ describe.skipIf(NATS_SERVER === null)("a request to a fleet", () => {
   });
 
   test("for a model that nobody has is 404", async () => {
-    expect(await ask(desk, "a", { model: "nonexistent" })).toMatchObject({ status: 404 });
+    // As soon as all machines had time to come.
+    await expect
+      .poll(async () => (await ask(desk, "a", { model: "nonexistent" })).status, { timeout: 8000 })
+      .toBe(404);
   });
 
   test("is streamed piece by piece, and ended on the other machine when the client leaves", async () => {
@@ -158,5 +161,19 @@ describe.skipIf(NATS_SERVER === null)("a request to a fleet", () => {
       messages.push({ role: "assistant", content: text }, { role: "user", content: "and" });
     }
     expect(cached.slice(1).every((tokens) => tokens > 100)).toBe(true);
+  });
+
+  test("may be sent again while the NATS server is gone, and has just come back", async () => {
+    await fleet.nats.kill("SIGKILL");
+    await expect.poll(async () => (await fleetOf(desk)).connected, { timeout: 5000 }).toBe(false);
+    expect(await ask(desk, "a")).toMatchObject({
+      status: 503,
+      body: { error: { code: "fleet_unreachable" } },
+    });
+    await fleet.nats.restart();
+    const statuses = new Set<number>();
+    const deadline = performance.now() + 20_000;
+    while (!statuses.has(200) && performance.now() < deadline) statuses.add((await ask(desk, "a")).status);
+    expect([...statuses]).toEqual([503, 200]);
   });
 });

@@ -8,12 +8,13 @@ const model = cardModel("tiny");
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-function dispatchAlone(): Dispatch {
+function dispatchAlone(missing?: ServiceError): Dispatch {
   const self = { card: card("desk"), beat: beat("desk"), model: () => undefined };
   const presence: DispatchOptions["presence"] = {
     machines: [],
     get: () => undefined,
     onChange: () => () => true,
+    missing: () => missing,
   };
   const models: DispatchOptions["models"] = {
     defaultAlias: undefined,
@@ -45,5 +46,13 @@ test("a model that nobody has any more is not there", async () => {
   const { signal } = new AbortController();
   const begun = dispatch.begin({ ...model, adapter: undefined }, async () => ({}), { marks: [], signal });
   await expect(begun).rejects.toMatchObject({ code: "model_not_found" });
+  dispatch.close();
+});
+
+test("a request that waits for machines that cannot be reached any more may be sent again", async () => {
+  const dispatch = dispatchAlone(new ServiceError("fleet_unreachable", "no NATS server"));
+  const { signal } = new AbortController();
+  const begun = dispatch.begin({ ...model, adapter: undefined }, async () => ({}), { marks: [], signal });
+  await expect(begun).rejects.toMatchObject({ code: "fleet_unreachable", status: 503, retryable: true });
   dispatch.close();
 });
