@@ -1,8 +1,9 @@
 import { createReadStream } from "node:fs";
-import { mkdir, open } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import path from "node:path";
 import { Readable } from "node:stream";
 import { listNames } from "../files/list-names.ts";
+import { makePrivateFolder } from "../files/private-files.ts";
 import { removeFile } from "../files/remove-file.ts";
 import { replaceFile } from "../files/replace-file.ts";
 import { syncFolder } from "../files/sync-folder.ts";
@@ -18,7 +19,7 @@ export class FileFolder {
   }
 
   static async open(folder: string): Promise<FileFolder> {
-    await mkdir(folder, { recursive: true });
+    await makePrivateFolder(folder);
     return new FileFolder(folder);
   }
 

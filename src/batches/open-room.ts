@@ -1,8 +1,9 @@
 import { existsSync } from "node:fs";
-import { mkdir, rename } from "node:fs/promises";
+import { rename } from "node:fs/promises";
 import path from "node:path";
 import { ServiceError } from "../errors/service-error.ts";
 import { tryLock } from "../files/file-lock.ts";
+import { makePrivateDatabase, makePrivateFolder } from "../files/private-files.ts";
 import { FileFolder } from "./file-folder.ts";
 import { DamagedDatabase } from "./sqlite/database.ts";
 import { SqliteBatchStore } from "./sqlite/sqlite-batch-store.ts";
@@ -28,7 +29,7 @@ export function hasStore(folder: string): boolean {
  * @throws ServiceError batch_store_unavailable when another process has it, or when it was damaged and has been put aside
  */
 export async function openStore(folder: string, now: () => number): Promise<OpenedStore> {
-  await mkdir(folder, { recursive: true });
+  await makePrivateFolder(folder);
   const lock = await tryLock(path.join(folder, LOCK));
   if (!lock) {
     throw new ServiceError(
@@ -38,8 +39,11 @@ export async function openStore(folder: string, now: () => number): Promise<Open
   }
   try {
     const data = path.join(folder, DATA);
+    const database = path.join(data, DATABASE);
+    await makePrivateFolder(data);
     const files = await FileFolder.open(path.join(data, "files"));
-    const store = await SqliteBatchStore.open(path.join(data, DATABASE), now);
+    await makePrivateDatabase(database);
+    const store = await SqliteBatchStore.open(database, now);
     await files.keepOnly(await store.fileIds());
     return {
       store,

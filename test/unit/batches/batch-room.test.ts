@@ -1,4 +1,14 @@
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -351,4 +361,36 @@ test("an exception that belongs to one line is the answer to that line, and the 
     ["m/2", "succeeded", "m/2"],
   ]);
   expect(Object.fromEntries(tries)).toEqual({ '"m/0"': 3, '"m/1"': 3, '"m/2"': 1 });
+});
+
+test.skipIf(process.platform === "win32")("other accounts can read nothing of batches", async () => {
+  const data = path.join(folder, "batches/data");
+  // As a daemon before this one made them.
+  mkdirSync(path.join(data, "files"), { recursive: true });
+  for (const each of ["batches", "batches/data", "batches/data/files"])
+    chmodSync(path.join(folder, each), 0o755);
+  const modes = (): Record<string, string> =>
+    Object.fromEntries(
+      readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => {
+        const { mode } = statSync(path.join(folder, name));
+        return [name.replace(/file-\w+/, "file"), (mode & 0o777).toString(8)];
+      }),
+    );
+  let room = await open(onlyFirst);
+  await create(room, named(2));
+  const expected = {
+    batches: "700",
+    "batches/daybreak.lock": "600",
+    "batches/data": "700",
+    "batches/data/batches.db": "600",
+    "batches/data/batches.db-shm": "600",
+    "batches/data/batches.db-wal": "600",
+    "batches/data/files": "700",
+    "batches/data/files/file": "600",
+  };
+  expect(modes()).toEqual(expected);
+  await room.close();
+  chmodSync(path.join(data, "batches.db"), 0o644);
+  room = await open(onlyFirst);
+  expect(modes()).toEqual(expected);
 });
