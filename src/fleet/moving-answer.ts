@@ -46,10 +46,11 @@ export class MovingAnswer implements AsyncIterableIterator<InferenceEvent, undef
     this.#options = options;
     this.#giving = options.first;
     this.#events = this.#run();
-    // It may abort while nobody reads.
-    options.deadline.signal.addEventListener("abort", () => this.#end(options.deadline.signal.reason), {
-      once: true,
-    });
+    // It may abort while nobody reads, and may have done so while the machine began.
+    const { signal } = options.deadline;
+    const onAbort = (): void => this.#end(signal.reason);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
   }
 
   next(): Promise<IteratorResult<InferenceEvent, undefined>> {

@@ -13,6 +13,8 @@ export const FILE_NAME = "daybreak_file";
 /** Longest value that the API keeps. */
 const MAX_VALUE = 512;
 const PAGE = 100;
+/** A batch like this is not gone on with. */
+const USELESS: ReadonlySet<BatchObject["status"]> = new Set(["failed", "cancelling", "cancelled", "expired"]);
 
 /** Batches over the daemon's routes. */
 export class BatchClient {
@@ -41,13 +43,21 @@ export class BatchClient {
     }
   }
 
-  /** The batch that was made of this content, and has not failed, been cancelled or expired. */
-  async find({ sha256, endpoint }: BatchFile): Promise<BatchObject | undefined> {
+  /**
+   * The newest batch that was made of this content, and has not failed, been cancelled or expired; and the newest of all, if
+   * that is another one.
+   */
+  async find({
+    sha256,
+    endpoint,
+  }: BatchFile): Promise<{ readonly batch?: BatchObject; readonly newer?: BatchObject }> {
+    let newer: BatchObject | undefined;
     for await (const batch of this.all()) {
-      const isUseful = !["failed", "cancelling", "cancelled", "expired"].includes(batch.status);
-      if (isUseful && batch.endpoint === endpoint && batch.metadata?.[DIGEST] === sha256) return batch;
+      if (batch.endpoint !== endpoint || batch.metadata?.[DIGEST] !== sha256) continue;
+      if (!USELESS.has(batch.status)) return { batch, ...(newer && { newer }) };
+      newer ??= batch;
     }
-    return undefined;
+    return newer ? { newer } : {};
   }
 
   /** Uploads a file and makes a batch of it. */

@@ -5,8 +5,10 @@ import path from "node:path";
 import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
 import { z } from "zod";
+import { isSystemError } from "../../errors/exhausted-resource.ts";
 import { toError } from "../../errors/to-error.ts";
-import { usageError } from "../cli-error.ts";
+import { CliError, usageError } from "../cli-error.ts";
+import { EXIT } from "../exit-codes.ts";
 
 const lineSchema = z.looseObject({ url: z.string() });
 
@@ -27,6 +29,8 @@ export async function readBatchFile(file: string): Promise<BatchFile> {
     for await (const piece of createReadStream(file)) sum.update(piece);
     if (endpoint !== undefined) return { path: file, sha256: sum.digest("hex"), endpoint };
   } catch (error) {
+    if (isSystemError(error) && error.code === "ENOENT")
+      throw new CliError(EXIT.notFound, "file_not_found", `There is no file ${file}.`, error);
     throw usageError(`The file cannot be read: ${toError(error).message}`);
   }
   throw usageError(`${file} is not a file of requests: its first line must be a JSON object with a url.`);

@@ -1,12 +1,8 @@
-import { createWriteStream } from "node:fs";
-import { rename } from "node:fs/promises";
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
 import type { Command } from "commander";
-import { toError } from "../../errors/to-error.ts";
 import { BatchClient, type BatchObject, FILE_NAME } from "../batch/batch-client.ts";
 import { readBatchFile } from "../batch/batch-file.ts";
 import { followBatch } from "../batch/follow-batch.ts";
+import { OutputFile } from "../batch/output-file.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
@@ -19,6 +15,7 @@ import { write, writeJson, writeLine } from "../terminal/write.ts";
 interface BatchOptions extends ClientOptions {
   output?: string;
   new?: boolean;
+  force?: boolean;
 }
 
 type Action = (io: CliIo, client: BatchClient, id: string, options: BatchOptions) => Promise<void>;
@@ -41,13 +38,18 @@ export function batchCommand(io: CliIo): Command {
     .argument("[id]", "the batch to show or cancel, or whose output to print")
     .option("-o, --output <file>", "write the answers to a file instead of printing them")
     .option("--new", "begin anew, even if a batch was made of the same file")
+    .option("--force", "with --output: replace the file, whatever is in it")
     .action(async (what: string, id: string | undefined, options: BatchOptions) => {
       const client = new BatchClient(connect(io, options));
       const action = ACTIONS.get(what);
       if (!action) {
         if (id !== undefined) throw usageError("Name one file of requests.");
+        if (what === "-")
+          throw usageError("Name a file of requests: by its content its batch is found again.");
         return await run(io, client, what, options);
       }
+      if (what === "list" && id !== undefined)
+        throw usageError("daybreak batch list takes no name; to see one batch: daybreak batch show <id>");
       if (what !== "list" && id === undefined)
         throw usageError(`Name the batch: daybreak batch ${what} <id>`);
       return await action(io, client, id ?? "", options);
@@ -56,10 +58,13 @@ export function batchCommand(io: CliIo): Command {
 
 async function run(io: CliIo, client: BatchClient, path: string, options: BatchOptions): Promise<void> {
   const file = await readBatchFile(path);
-  const found = options.new ? undefined : await client.find(file);
+  const { batch: found, newer } = options.new ? {} : await client.find(file);
+  const earlier = found && hasOutput(found) ? client.output(found) : undefined;
+  await outputOf(options)?.check({ input: path, earlier, force: options.force === true });
   const begun = found ?? (await client.create(file));
   const { id } = begun;
-  await writeLine(io.stderr, found ? `Going on with ${id}.` : `Created ${id}.`);
+  if (newer) await writeLine(io.stderr, `The newest batch of this file, ${newer.id}, is ${newer.status}.`);
+  await writeLine(io.stderr, found ? `Going on with ${id}, which is ${found.status}.` : `Created ${id}.`);
   try {
     const batch = await followBatch(io, client, begun);
     await deliver(io, client, batch, options);
@@ -77,7 +82,11 @@ async function run(io: CliIo, client: BatchClient, path: string, options: BatchO
 async function list(io: CliIo, client: BatchClient, _id: string, { json }: BatchOptions): Promise<void> {
   const batches: BatchObject[] = [];
   for await (const batch of client.all()) batches.push(batch);
-  if (json) return await writeJson(io.stdout, batches);
+  if (json) {
+    const [first, last] = [batches[0]?.id ?? null, batches.at(-1)?.id ?? null];
+    const all = { object: "list", data: batches, first_id: first, last_id: last, has_more: false };
+    return await writeJson(io.stdout, all);
+  }
   const rows = batches.map(
     ({ id, status, request_counts: { total, completed, failed }, created_at: at, metadata }) => [
       id,
@@ -116,7 +125,10 @@ async function cancel(io: CliIo, client: BatchClient, id: string, { json }: Batc
 }
 
 async function output(io: CliIo, client: BatchClient, id: string, options: BatchOptions): Promise<void> {
-  await deliver(io, client, await client.get(id), options);
+  const batch = await client.get(id);
+  const earlier = hasOutput(batch) ? client.output(batch) : undefined;
+  await outputOf(options)?.check({ earlier, force: options.force === true });
+  await deliver(io, client, batch, options);
 }
 
 /** Prints or writes the answers of a batch that is over, and fails if not all are there. */
@@ -128,17 +140,17 @@ async function deliver(
 ): Promise<void> {
   const { id, status, request_counts: counts } = batch;
   if (status === "failed") throw usageError(`The batch ${id} has failed.\n${problemsOf(batch).join("\n")}`);
-  if (batch.output_file_id === null && batch.error_file_id === null)
+  if (!hasOutput(batch))
     throw new CliError(
       EXIT.conflict,
       "batch_conflict",
       `The batch ${id} is ${status}; its output is not there yet.`,
     );
-  if (options.output !== undefined) await save(options.output, client.output(batch), io.signal);
+  const file = outputOf(options);
+  if (file) await file.write(client.output(batch), io.signal);
   else if (!options.json) await print(io, client.output(batch));
   if (options.json) await writeJson(io.stdout, batch);
-  if (options.output !== undefined)
-    await writeLine(io.stderr, `Wrote ${counts.total} answers to ${options.output}.`);
+  if (file) await writeLine(io.stderr, `Wrote ${counts.total} answers to ${file.path}.`);
   if (counts.failed === 0) return;
   const what = status === "completed" ? "did not succeed" : `did not succeed: the batch is ${status}`;
   throw new CliError(EXIT.error, "batch_incomplete", `${counts.failed} of ${counts.total} requests ${what}.`);
@@ -150,22 +162,12 @@ async function print(io: CliIo, pieces: AsyncIterable<Uint8Array>): Promise<void
   for await (const piece of pieces) await write(io.stdout, decoder.decode(piece, { stream: true }));
 }
 
-/** Under its own name once it is whole. */
-async function save(file: string, pieces: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void> {
-  const part = `${file}.part`;
-  try {
-    await pipeline(Readable.from(pieces), createWriteStream(part), { signal });
-    await rename(part, file);
-  } catch (error) {
-    signal.throwIfAborted();
-    if (error instanceof CliError) throw error;
-    throw new CliError(
-      EXIT.error,
-      "output_failed",
-      `The file cannot be written: ${toError(error).message}`,
-      error,
-    );
-  }
+function outputOf({ output: file }: BatchOptions): OutputFile | undefined {
+  return file === undefined ? undefined : new OutputFile(file);
+}
+
+function hasOutput(batch: BatchObject): boolean {
+  return batch.output_file_id !== null || batch.error_file_id !== null;
 }
 
 function problemsOf({ errors }: BatchObject): string[] {

@@ -44,8 +44,7 @@ function giving(texts: readonly string[], failure?: Error) {
   };
 }
 
-function moving(first: Giving, again: () => Promise<Giving>) {
-  const client = new AbortController();
+function moving(first: Giving, again: () => Promise<Giving>, client = new AbortController()) {
   const held = new DisposableStack();
   const accounting = new RequestAccounting(new FakeMetrics(), () => 0);
   const account = held.use(accounting.begin("chat"));
@@ -109,5 +108,15 @@ test("an answer that ends without its last event goes on elsewhere", async () =>
   await answer.next();
   first.leave();
   expect(await answer.next()).toMatchObject({ value: { text: " two" } });
+  await answer.return();
+});
+
+test("an answer whose client has left while it began holds nothing, also when nobody reads it", async () => {
+  const client = new AbortController();
+  client.abort(new Error("the client has left"));
+  const first = giving(["One"]);
+  const { answer, accounting } = moving(first, () => Promise.reject(new Error("begun for nobody")), client);
+  expect(accounting.active).toBe(0);
+  expect(first.isLeft()).toBe(true);
   await answer.return();
 });

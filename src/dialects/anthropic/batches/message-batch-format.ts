@@ -15,7 +15,7 @@ export const customIdSchema = z
 /** A line of the file that the requests are kept in; the route checks the parameters. */
 const lineSchema = z.object({
   custom_id: customIdSchema,
-  params: z.looseObject({ model: z.string().nullish() }),
+  params: z.looseObject({}),
 });
 
 const tokens = z.number().default(0);
@@ -29,12 +29,12 @@ export const messageBatchFormat: BatchFormat = {
   read(value) {
     const { data } = lineSchema.safeParse(value);
     if (!data) return { code: "invalid_request", message: "This is not a request of a batch.", param: null };
-    const { system, tools, messages } = data.params;
+    const { model, system, tools, messages } = data.params;
     const turns: readonly unknown[] = Array.isArray(messages) ? messages : [];
     const beginning = [system, tools, ...turns].flatMap((part) =>
       part == null ? [] : [JSON.stringify(part)],
     );
-    return { customId: data.custom_id, model: data.params.model ?? "", beginning };
+    return { customId: data.custom_id, model: typeof model === "string" ? model : "", beginning };
   },
   request(value) {
     const { params } = lineSchema.parse(value);

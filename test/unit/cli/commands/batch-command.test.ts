@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { createAdaptorServer } from "@hono/node-server";
@@ -71,7 +71,7 @@ test("a file is answered, and given again it is not answered again", async () =>
   expect(first.stdout).toContain("Grüße");
   const output = file("out.jsonl");
   const second = await batch(input, "--output", output);
-  expect(second.stderr).toMatch(/^Going on with batch_\w+\.\nWrote 2 answers to /);
+  expect(second.stderr).toMatch(/^Going on with batch_\w+, which is completed\.\nWrote 2 answers to /);
   expect(readFileSync(output, "utf8")).toBe(first.stdout);
   expect(engine.requests).toHaveLength(2);
   await batch(input, "--new");
@@ -95,7 +95,8 @@ test("lines that are wrong are named", async () => {
   expect(code).toBe(2);
   writeFileSync(input, "no JSON");
   expect((await batch(input)).stderr).toContain("its first line must be a JSON object with a url");
-  expect((await batch(file("missing.jsonl"))).code).toBe(2);
+  expect((await batch(file("missing.jsonl"))).code).toBe(4);
+  expect(await batch("-")).toMatchObject({ code: 2, stderr: expect.stringContaining("Name a file") });
 });
 
 test("an interruption says how to go on, and the daemon goes on", async () => {
@@ -117,7 +118,10 @@ test("an interruption says how to go on, and the daemon goes on", async () => {
   );
   expect((await batch("output", id)).code).toBe(5);
   go.resolve();
-  expect(await batch(input)).toMatchObject({ code: 0, stderr: `Going on with ${id}.\n` });
+  expect(await batch(input)).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining(`Going on with ${id}, which is `),
+  });
 });
 
 test("batches are listed, shown and cancelled", async () => {
@@ -135,5 +139,58 @@ test("batches are listed, shown and cancelled", async () => {
   });
   expect((await batch("show", "batch_unknown")).code).toBe(4);
   expect((await batch("show")).code).toBe(2);
+  expect((await batch("list", "extra")).code).toBe(2);
+  const listed: unknown = JSON.parse((await batch("list", "--json")).stdout);
+  expect(listed).toMatchObject({ object: "list", data: [{ id }], first_id: id, has_more: false });
   expect(engine.requests).toHaveLength(1);
+});
+
+test("nothing is lost by -o, and nothing is asked that could not be written", async () => {
+  const { batch, file, engine } = await setUp();
+  const input = file("in.jsonl", [request("one")]);
+  const content = readFileSync(input, "utf8");
+  expect(await batch(input, "-o", input, "--force")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("is the file of requests"),
+  });
+  expect(await batch(input, "-o", file("no/such/folder.jsonl"))).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("cannot be written"),
+  });
+  const taken = file("taken.jsonl", ["mine"]);
+  expect(await batch(input, "-o", taken)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("exists already"),
+  });
+  expect((await batch(input, "-o", path.dirname(input))).code).toBe(2);
+  expect(engine.requests).toHaveLength(0);
+  expect((await batch("list")).stdout).not.toContain("batch_");
+  const output = file("out.jsonl");
+  for (let count = 0; count < 2; count += 1) expect((await batch(input, "-o", output)).code).toBe(0);
+  expect((await batch(input, "-o", taken)).code).toBe(2);
+  expect(readFileSync(taken, "utf8")).toBe('"mine"\n');
+  expect((await batch(input, "-o", taken, "--force")).code).toBe(0);
+  expect(readFileSync(taken, "utf8")).toBe(readFileSync(output, "utf8"));
+  expect(readFileSync(input, "utf8")).toBe(content);
+  expect(readdirSync(path.dirname(input)).toSorted()).toEqual(["in.jsonl", "out.jsonl", "taken.jsonl"]);
+});
+
+test("a batch that was cancelled is not gone on with, and an older one is named", async () => {
+  const { batch, file, engine, url } = await setUp();
+  const input = file("in.jsonl", [request("one")]);
+  const older = /Created (\S+)\./.exec((await batch(input)).stderr)?.[1];
+  engine.script = async function* (_request, signal) {
+    await once(signal, "abort");
+    yield* eventsOf("late");
+  };
+  const { io, output } = fakeIo();
+  const running = main(["batch", input, "--new", "--url", url], io);
+  await expect.poll(() => engine.requests.length, { interval: 5 }).toBe(2);
+  const newer = /Created (\S+)\./.exec(output().stderr)?.[1] ?? "";
+  expect((await batch("cancel", newer)).code).toBe(0);
+  await running;
+  expect(await batch(input)).toMatchObject({
+    code: 0,
+    stderr: `The newest batch of this file, ${newer}, is cancelled.\nGoing on with ${older}, which is completed.\n`,
+  });
 });
