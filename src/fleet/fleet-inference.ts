@@ -147,11 +147,16 @@ export class FleetInference implements Inference {
   }
 
   /** What this machine answers alone. @throws fleet_unreachable for a model that others may have */
-  async #alone<Answer>({ model }: ShortRequest, answer: Promise<Answer>): Promise<Answer> {
+  async #alone<Answer>(
+    { model, slot }: ShortRequest & { readonly slot?: number | undefined },
+    answer: Promise<Answer>,
+  ): Promise<Answer> {
     try {
       return await answer;
     } catch (error) {
       const isUnknown = error instanceof ServiceError && error.code === "model_not_found";
+      const found = isUnknown && slot !== undefined ? await this.#find(model) : undefined;
+      if (found) throw slotElsewhere(found.alias, error);
       throw (isUnknown ? this.#options.dispatch.missing(model) : undefined) ?? error;
     }
   }
@@ -258,6 +263,14 @@ export class FleetInference implements Inference {
     const name = adapter === undefined ? place.name : `${place.name}:${adapter}`;
     return this.#options.calls.open(place.machine, { files, settings, name, needsSlot }, body, signal);
   }
+}
+
+function slotElsewhere(alias: string, cause: unknown): ServiceError {
+  return new ServiceError(
+    "unsupported_feature",
+    `A request that names a slot is answered where it arrives, and "${alias}" is on other machines of the fleet: leave the slot out, or ask there.`,
+    { param: "id_slot", cause },
+  );
 }
 
 /** A request whose answer can be given again: with a seed, and without telling a token twice. */
