@@ -5,7 +5,12 @@ import { checkCallDepths, checkSchemas } from "../engine/request-limits.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { Deadline } from "../inference/deadline.ts";
 import type { FollowWork } from "../inference/follow-work.ts";
-import type { Inference, InferenceRequest, InferenceStream } from "../inference/inference.ts";
+import type {
+  AnsweringMachine,
+  Inference,
+  InferenceRequest,
+  InferenceStream,
+} from "../inference/inference.ts";
 import { RequestAccounting } from "../inference/request-accounting.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { SHORT_CALLS, type ShortCall } from "./call-schemas.ts";
@@ -214,17 +219,24 @@ export class FleetInference implements Inference {
     );
     const deadline = held.use(new Deadline(signal, config.engine.request_timeout));
     account.answeredBy(model.alias);
+    let current = place;
     const again = async (): Promise<Giving> => {
       const begun = await dispatch.begin<Giving>(
         model,
         async (each) => await this.#give(each, model, { ...request, isCounted: false }, deadline.signal),
         { marks, signal: deadline.signal, continues: { engine: place.engine } },
       );
+      current = begun.place;
       return begun.result;
     };
     const options = { first: giving, again, transcript, account, deadline, signal, held, logger };
     const { follower } = account;
-    return { ...giving.stream, events: new MovingAnswer(options), follower };
+    const elsewhere = (): AnsweringMachine => ({
+      machine: current.processor,
+      engineSha256: current.engine,
+      gpuLayers: current.gpuLayers,
+    });
+    return { ...giving.stream, events: new MovingAnswer(options), follower, elsewhere };
   }
 
   async #short<Request extends ShortRequest, Answer>(
