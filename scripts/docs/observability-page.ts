@@ -40,6 +40,7 @@ export async function observabilityPage(): Promise<string> {
   const metrics = createMetrics({
     version: "1",
     uptimeSecs: () => 1,
+    isInFleet: true,
     scrape: async () => ({
       models: [{ model, parameters: 1, contextSize: 1, gpuLayers: 1, memoryBytes: 1, gpuMemoryBytes: 1 }],
       loads: [],

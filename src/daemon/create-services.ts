@@ -79,6 +79,7 @@ export async function createServices(
   const metrics = createMetrics({
     version,
     uptimeSecs: () => (performance.now() - startedAt) / 1000,
+    isInFleet: config.fleet.nats !== undefined,
     scrape: async () => ({
       ...(await scrape(ownModels, gpu, inference.loads)),
       fleet: fleet?.report(),

@@ -186,6 +186,12 @@ export const ERROR_CODES = {
   ),
   download_failed: define("model_error", 503, true, "A download was interrupted; what has arrived is kept."),
   hub_unreachable: define("model_error", 503, true, "The model hub does not answer."),
+  fleet_unreachable: define(
+    "model_error",
+    503,
+    true,
+    "This machine does not have the model, and cannot ask the others of its fleet: the NATS server is not reachable, or has just come back.",
+  ),
   hub_answer_invalid: define(
     "model_error",
     502,

@@ -35,19 +35,17 @@ export function isLost(error: unknown): boolean {
 
 /** What the client is told when no machine is left. */
 export function toClient(error: unknown): unknown {
-  if (error instanceof AnswerDiffers) {
-    return new ServiceError(
-      "inference_failed",
-      "The machine that answered is gone, and the others would continue otherwise; try again.",
-      { cause: error },
-    );
-  }
-  if (!(error instanceof MachineLost)) return error;
-  return new ServiceError(
-    "inference_failed",
-    "The machine that answered is gone, and no other has the model.",
-    {
-      cause: error,
-    },
-  );
+  if (error instanceof AnswerDiffers) return broken("the others would continue otherwise", error);
+  return error instanceof MachineLost ? broken("the answer goes on at no other one", error) : error;
+}
+
+/** No machine has taken over in time what was lost with its machine. */
+export function notContinued(cause: unknown): ServiceError {
+  return broken("no other one with the same model and engine could go on in time", cause);
+}
+
+function broken(why: string, cause: unknown): ServiceError {
+  return new ServiceError("inference_failed", `The machine that answered is gone, and ${why}; try again.`, {
+    cause,
+  });
 }

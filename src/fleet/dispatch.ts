@@ -1,6 +1,6 @@
 import { ServiceError } from "../errors/service-error.ts";
 import type { Models } from "../models/model.ts";
-import { isLost, mayWorkElsewhere, toClient } from "./answers-elsewhere.ts";
+import { isLost, mayWorkElsewhere, notContinued, toClient } from "./answers-elsewhere.ts";
 import type { Beat, CardModel } from "./card.ts";
 import { inOrder, isSame, type ModelKey, type Place, placesOf, type PlacedMachine } from "./places.ts";
 import type { Presence } from "./presence.ts";
@@ -28,7 +28,7 @@ export interface FoundModel extends ModelKey {
 
 export interface DispatchOptions {
   readonly self: Pick<SelfDescription, "card" | "beat" | "model">;
-  readonly presence: Pick<Presence, "machines" | "get" | "onChange">;
+  readonly presence: Pick<Presence, "machines" | "get" | "onChange" | "missing">;
   /** Of this machine alone. */
   readonly models: Pick<Models, "get" | "defaultAlias">;
   /** Requests for one model that may wait. */
@@ -93,6 +93,11 @@ export class Dispatch {
     return this.#options.self.card.models.some((each) => isSame(each, model));
   }
 
+  /** Why a model that this machine lacks may be on another one all the same; undefined: it is not. */
+  missing(name: string | undefined): ServiceError | undefined {
+    return this.#options.presence.missing(name);
+  }
+
   /** A slot may be free, here or elsewhere. */
   wake(): void {
     this.#hasNews = false;
@@ -143,6 +148,7 @@ export class Dispatch {
       lost: (): void => {
         hasLost = true;
       },
+      hasLost: (): boolean => hasLost,
       isLeft: (): boolean => hasLost && performance.now() < until,
     };
     const attempt = async () => await this.#attempt(model, work, options, patience);
@@ -162,7 +168,11 @@ export class Dispatch {
     model: FoundModel,
     work: (place: Place) => Promise<Result>,
     { marks, signal, needsSlot = true, continues }: BeginOptions,
-    patience: { readonly lost: () => void; readonly isLeft: () => boolean },
+    patience: {
+      readonly lost: () => void;
+      readonly hasLost: () => boolean;
+      readonly isLeft: () => boolean;
+    },
   ): Promise<{ place: Place; result: Result } | undefined> {
     const places = this.#places(model).filter(({ engine }) => !continues || engine === continues.engine);
     const free = places.filter(({ isFree }) => isFree || !needsSlot);
@@ -195,6 +205,10 @@ export class Dispatch {
       }
     }
     if (mayWait || patience.isLeft()) return undefined;
+    if (continues) throw notContinued(failure);
+    const missing = places.length === 0 ? this.missing(model.alias) : undefined;
+    if (missing) throw missing;
+    if (patience.hasLost()) throw notContinued(failure);
     throw toClient(failure ?? gone(model.alias));
   }
 

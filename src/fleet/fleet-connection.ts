@@ -29,8 +29,11 @@ export class FleetConnection {
   readonly #left = new AbortController();
   /** Settles when the connection is made for the first time, or when it is closed. */
   readonly joined: Promise<void>;
+  /** The servers, without their passwords. */
+  readonly where: string;
   #nats: NatsConnection | undefined;
   #isConnected = false;
+  #problem: string | undefined;
   #wasTold = false;
 
   /** @throws ServiceError invalid_parameter when a file that the configuration names cannot be read */
@@ -38,6 +41,7 @@ export class FleetConnection {
     this.#config = config;
     this.#logger = logger;
     const options = natsOptions(config);
+    this.where = options.servers.join(", ");
     const { credentials } = config;
     const authenticator =
       credentials === undefined
@@ -50,6 +54,11 @@ export class FleetConnection {
 
   get isConnected(): boolean {
     return this.#isConnected;
+  }
+
+  /** Why there is no connection, as far as that is known. */
+  get problem(): string | undefined {
+    return this.#isConnected ? undefined : this.#problem;
   }
 
   /** The NATS client, for those who need more of it than messages; undefined while there is no connection. */
@@ -122,6 +131,7 @@ export class FleetConnection {
           await Promise.all([this.#follow(nats), nats.closed()]);
         }
       } catch (error) {
+        this.#problem = reason(error);
         this.#tell(`The fleet's NATS server is not reachable, and is tried again: ${reason(error)}`);
       }
       this.#nats = undefined;
@@ -147,11 +157,13 @@ export class FleetConnection {
 
   #note(status: Status): void {
     if (status.type === "disconnect") {
+      this.#problem = undefined;
       this.#change(false);
       this.#tell("The fleet's NATS server is gone: this machine works alone until it is back");
     } else if (status.type === "reconnect") {
       this.#change(true);
     } else if (status.type === "error") {
+      this.#problem = status.error.message;
       this.#logger.warn({ err: status.error }, "The fleet's NATS server reports an error");
     }
   }

@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import type { z } from "zod";
 import type { Config } from "../config/schema.ts";
 import { checkCallDepths, checkSchemas } from "../engine/request-limits.ts";
+import { ServiceError } from "../errors/service-error.ts";
 import { Deadline } from "../inference/deadline.ts";
 import type { FollowWork } from "../inference/follow-work.ts";
 import type { Inference, InferenceRequest, InferenceStream } from "../inference/inference.ts";
@@ -62,7 +63,7 @@ export class FleetInference implements Inference {
     const { local, dispatch } = this.#options;
     const arrivedAt = performance.now();
     const model = request.slot === undefined ? await this.#find(request.model) : undefined;
-    if (!model) return await local.generate(request, signal);
+    if (!model) return await this.#alone(request, local.generate(request, signal));
     checkCallDepths(request.input);
     checkSchemas(request);
     const marks = promptMarks(model.files, request);
@@ -145,6 +146,16 @@ export class FleetInference implements Inference {
     return model && isBackground() && dispatch.isHere(model) ? undefined : model;
   }
 
+  /** What this machine answers alone. @throws fleet_unreachable for a model that others may have */
+  async #alone<Answer>({ model }: ShortRequest, answer: Promise<Answer>): Promise<Answer> {
+    try {
+      return await answer;
+    } catch (error) {
+      const isUnknown = error instanceof ServiceError && error.code === "model_not_found";
+      throw (isUnknown ? this.#options.dispatch.missing(model) : undefined) ?? error;
+    }
+  }
+
   /** Has a machine begin to answer. */
   async #give(
     place: Place,
@@ -220,7 +231,7 @@ export class FleetInference implements Inference {
   ): Promise<Answer> {
     const { dispatch } = this.#options;
     const model = await this.#find(request.model);
-    if (!model) return await locally(request);
+    if (!model) return await this.#alone(request, locally(request));
     const needsSlot = NEEDS_SLOT.has(op);
     const work = async (place: Place): Promise<{ answer: Answer }> => {
       if (place.isLocal) return { answer: await locally({ ...request, mayWait: false }) };

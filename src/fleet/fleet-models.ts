@@ -5,7 +5,11 @@ import { findIn } from "./dispatch.ts";
 import type { PlacedMachine } from "./places.ts";
 
 /** The models of this machine, with those that only other machines have in lists and descriptions. */
-export function withFleetModels(local: Models, others: () => readonly PlacedMachine[]): Models {
+export function withFleetModels(
+  local: Models,
+  others: () => readonly PlacedMachine[],
+  missing: (name: string) => ServiceError | undefined,
+): Models {
   const list: Models["list"] = async () => {
     const own = await local.list();
     const names = new Set(own.map(({ alias }) => alias));
@@ -22,7 +26,7 @@ export function withFleetModels(local: Models, others: () => readonly PlacedMach
       const isUnknown = error instanceof ServiceError && error.code === "model_not_found";
       const found = isUnknown ? describe(findIn(others(), name)?.model, others()) : undefined;
       if (found) return found;
-      throw error;
+      throw (isUnknown ? missing(name) : undefined) ?? error;
     }
   };
   const modelfile: Models["modelfile"] = async (name) => {

@@ -1,5 +1,7 @@
 import { createHash, type Hash } from "node:crypto";
 import { open, stat } from "node:fs/promises";
+import type { LoadSettings } from "../config/load-settings.ts";
+import { withoutUndefined } from "../json/without-undefined.ts";
 import type { Model } from "../models/model.ts";
 
 /** Read of each file: its header, and pieces from all over it. */
@@ -9,6 +11,14 @@ const PIECES = 16;
 
 /** Settings of a load that change how fast an answer comes, not what it says. */
 const SPEED_SETTINGS = new Set(["batchSize", "flashAttention"]);
+/** What settings are when nobody has set them. A loaded model tells some of them nevertheless. */
+const UNSET: LoadSettings = {
+  cacheTypeK: "f16",
+  cacheTypeV: "f16",
+  contextShift: false,
+  numKeep: 0,
+  cacheReuse: 0,
+};
 
 /**
  * Tells whether models on two machines are the same. To read the whole of their files would take minutes, so their size,
@@ -53,8 +63,18 @@ async function digestFile(file: string, size: number): Promise<string> {
   return hash.digest("hex");
 }
 
-/** SHA-256 of the settings on which a model's answers depend; how much memory and which processor it uses are not among them. */
-export function settingsDigest({ settings, loadSettings, adapters }: Model): string {
+/**
+ * SHA-256 of the settings on which a model's answers depend, the same whether it is loaded or not; how much memory and which
+ * processor it uses are not among them.
+ */
+export function settingsDigest({
+  settings,
+  loadSettings,
+  adapters,
+  gguf,
+}: Pick<Model, "settings" | "loadSettings" | "adapters"> & {
+  readonly gguf: Pick<Model["gguf"], "purpose">;
+}): string {
   const {
     contextSize: _size,
     gpuLayers: _layers,
@@ -62,7 +82,11 @@ export function settingsDigest({ settings, loadSettings, adapters }: Model): str
     speculation: _speculation,
     ...rest
   } = settings;
-  const load = Object.entries(loadSettings).filter(([key]) => !SPEED_SETTINGS.has(key));
+  // Only a model that generates is ever loaded to shift its context.
+  const effective = { ...loadSettings, ...(gguf.purpose !== "generate" && { contextShift: false }) };
+  const load = Object.entries({ ...UNSET, ...withoutUndefined(effective) }).filter(
+    ([key]) => !SPEED_SETTINGS.has(key),
+  );
   const scales = adapters.map(({ name, scale }) => [name, scale]);
   return updateInOrder(createHash("sha256"), [rest, Object.fromEntries(load), scales]).digest("hex");
 }

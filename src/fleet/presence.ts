@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import { type Beat, beatSchema, type Card, cardSchema, PROTOCOL } from "./card.ts";
+import { ServiceError } from "../errors/service-error.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
 import { OwnPauses } from "./own-pauses.ts";
 import { readJson, writeJson } from "./json-message.ts";
@@ -8,8 +9,12 @@ import { readJson, writeJson } from "./json-message.ts";
 const BEAT_MS = 500;
 /** A machine whose beats stay away for this long is gone: three of them may be late. */
 export const SILENCE_MS = 2000;
+/** After so long with a connection, the machines that were there before have come back. */
+const RETURN_MS = 5000;
 /** How long a machine may take to send its card. */
 const CARD_MS = 2000;
+/** For those who ask for a model while nobody can be asked. */
+const RETRY_AFTER_SECS = 2;
 /** Forged beats must not fill the memory; no fleet has as many. */
 const MOST_MACHINES = 4096;
 
@@ -43,6 +48,7 @@ export class Presence {
   readonly #known = new Map<string, Known>();
   readonly #listeners = new Set<() => void>();
   readonly #timer: NodeJS.Timeout;
+  #connectedAt: number;
   /** Of those that are known, until something changes. */
   #machines: readonly Machine[] | undefined;
   readonly #pauses: OwnPauses;
@@ -52,13 +58,17 @@ export class Presence {
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());
     this.#pauses = new OwnPauses(BEAT_MS, this.#now());
+    this.#connectedAt = this.#now();
     const { connection, self } = options;
     connection.listen(connection.subject("presence"), (data) => this.#read(data));
     connection.listen(connection.subject("card", self.card.id), (_data, _subject, reply) =>
       reply?.(fittingCard(self.card, connection.maxPayload)),
     );
     connection.onChange(() => {
-      if (connection.isConnected) this.beat();
+      if (connection.isConnected) {
+        this.#connectedAt = this.#now();
+        this.beat();
+      }
       this.#changed();
     });
     this.#timer = setInterval(() => this.#tick(), BEAT_MS);
@@ -81,6 +91,21 @@ export class Presence {
   /** Whether a machine is there. */
   has(id: string): boolean {
     return this.#options.connection.isConnected && this.#known.get(id)?.card !== undefined;
+  }
+
+  /** Why a model that this machine lacks may be on another one although none tells of it; undefined: none has it. */
+  missing(name: string | undefined): ServiceError | undefined {
+    const { connection } = this.#options;
+    const { isConnected, where, problem } = connection;
+    if (isConnected && this.#now() - this.#connectedAt >= RETURN_MS) return undefined;
+    const model = name ? `the model "${name}"` : "a model";
+    const why = isConnected
+      ? `has only just reached the fleet's NATS server at ${where}, so others may have it: try again in a few seconds`
+      : `cannot ask the others, since the fleet's NATS server at ${where} is not reachable${problem === undefined ? "" : ` (${problem})`}: start it, or try again when it is back`;
+    return new ServiceError("fleet_unreachable", `This machine does not have ${model}, and ${why}.`, {
+      param: "model",
+      retryAfterSecs: RETRY_AFTER_SECS,
+    });
   }
 
   /** Calls back when machines come, go, or tell something new. Returns a function that ends this. */

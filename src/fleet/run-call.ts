@@ -1,3 +1,4 @@
+import type { TokenLogprob } from "../engine/protocol/generation.ts";
 import type { Inference } from "../inference/inference.ts";
 import type { CallRequest, GenerateCall } from "./call-schemas.ts";
 import type { ReportSender } from "./report-sender.ts";
@@ -50,16 +51,20 @@ async function generate(
   sender: ReportSender,
   signal: AbortSignal,
 ): Promise<void> {
+  // The first tokens may be generated before the answer has begun for its reader.
+  const early: TokenLogprob[] = [];
+  let hasBegun = false;
+  const onTokens = (tokens: readonly TokenLogprob[]): void => {
+    if (hasBegun) sender.token(tokens);
+    else early.push(...tokens);
+  };
   const { loadMs, sampling, warnings, events } = await inference.generate(
-    {
-      ...request,
-      model,
-      mayWait: false,
-      ...(wantsTokens && { onTokens: (tokens) => sender.token(tokens) }),
-    },
+    { ...request, model, mayWait: false, ...(wantsTokens && { onTokens }) },
     signal,
   );
   sender.report({ type: "begun", loadMs, sampling, warnings: [...warnings] });
+  hasBegun = true;
+  if (early.length > 0) sender.token(early);
   for await (const event of events) {
     await sender.room(signal);
     sender.event(event);

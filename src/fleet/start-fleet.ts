@@ -104,7 +104,11 @@ export function startFleet(options: FleetOptions): Fleet {
     peers: shares ? new FileFetcher({ connection, presence }) : undefined,
     records: new JetStreamRecords(connection, config.fleet.prefix, logger),
     followWork: speeds.follow(followWork),
-    models: withFleetModels(models, () => presence.machines),
+    models: withFleetModels(
+      models,
+      () => presence.machines,
+      (name) => presence.missing(name),
+    ),
     joined: connection.joined,
     around: (local) =>
       new FleetInference({

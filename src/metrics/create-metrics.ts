@@ -66,6 +66,8 @@ export interface MetricsOptions {
   readonly version: string;
   readonly uptimeSecs: () => number;
   readonly scrape: () => Promise<ScrapedGauges>;
+  /** Whether the daemon is in a fleet, and tells of it. */
+  readonly isInFleet?: boolean;
 }
 
 /** What became of a line of a batch that was run. */
@@ -191,9 +193,13 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     "Models loaded on the CPU because the GPU failed.",
   );
 
-  const fleetConnected = gauge("service_fleet_connected", "1 when the fleet's NATS server is reachable.");
-  const fleetMachines = gauge("service_fleet_machines", "Machines of the fleet, with this one.");
-  const fleetRunning = gauge("service_fleet_requests_running", "Requests that have a slot on any machine.");
+  const fleet = options.isInFleet
+    ? {
+        connected: gauge("service_fleet_connected", "1 when the fleet's NATS server is reachable."),
+        machines: gauge("service_fleet_machines", "Machines of the fleet, with this one."),
+        running: gauge("service_fleet_requests_running", "Requests that have a slot on any machine."),
+      }
+    : undefined;
 
   // A series that only appears with the first request would look like a reset to rate().
   for (const endpoint of ENDPOINTS) requestsTotal.inc({ endpoint }, 0);
@@ -230,9 +236,9 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     gpuAvailable.set(scraped.gpu ? 1 : 0);
     gpuInfo.reset();
     if (scraped.gpu) gpuInfo.set({ ...scraped.gpu }, 1);
-    fleetConnected.set(scraped.fleet?.isConnected ? 1 : 0);
-    fleetMachines.set(scraped.fleet?.machines.length ?? 0);
-    fleetRunning.set(scraped.fleet?.machines.reduce((sum, { running }) => sum + running, 0) ?? 0);
+    fleet?.connected.set(scraped.fleet?.isConnected ? 1 : 0);
+    fleet?.machines.set(scraped.fleet?.machines.length ?? 0);
+    fleet?.running.set(scraped.fleet?.machines.reduce((sum, { running }) => sum + running, 0) ?? 0);
     for (const each of perModel) each.reset();
     const loaded = new Set(scraped.models.map(({ model }) => model));
     for (const model of speeds.keys()) if (!loaded.has(model)) speeds.delete(model);

@@ -153,7 +153,10 @@ describe.skipIf(NATS_SERVER === null)("a fleet whose machines fail", () => {
     if (!worker) throw new Error("there is no machine");
     await fleet.nats.kill("SIGKILL");
     expect((await ask(worker, prompt)).status).toBe(200);
-    expect((await ask(desk, prompt)).status).toBe(404);
+    expect(await ask(desk, prompt)).toMatchObject({
+      status: 503,
+      body: { error: { code: "fleet_unreachable" } },
+    });
     await fleet.nats.restart();
     await fleet.complete(desk, 1 + workers.length, workers.length);
     expect((await ask(desk, prompt)).status).toBe(200);

@@ -18,6 +18,20 @@ async function runningAt(daemon: TestDaemon): Promise<number> {
   return self?.running ?? 0;
 }
 
+async function experiment({ url }: TestDaemon) {
+  const response = await fetch(`${url}/api/experiment`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({
+      model: FLEET_MODEL,
+      messages: [{ role: "user", content: "once upon a time" }],
+      max_tokens: 8,
+    }),
+  });
+  const { text, tokens }: { text: string; tokens: unknown[] } = JSON.parse(await response.text());
+  return { status: response.status, text, tokens };
+}
+
 describe.skipIf(NATS_SERVER === null)("a request to a fleet", () => {
   let fleet: TestFleet;
   let desk: TestDaemon;
@@ -71,6 +85,19 @@ describe.skipIf(NATS_SERVER === null)("a request to a fleet", () => {
     expect([here?.status, there?.status]).toEqual([200, 200]);
   });
 
+  test("as an experiment tells every token of the machine that answers", async () => {
+    const there = await experiment(attic);
+    expect(there.tokens).not.toEqual([]);
+    expect(await experiment(desk)).toEqual(there);
+  });
+
+  test("right after it has been unloaded loads it again", async () => {
+    expect((await fetch(`${attic.url}/api/models/${FLEET_MODEL}/unload`, { method: "POST" })).status).toBe(
+      200,
+    );
+    expect(await ask(desk, "once upon a time")).toMatchObject({ status: 200 });
+  });
+
   test("with a field that is wrong gets the same error as on that machine", async () => {
     const wrong = { logit_bias: { 999999: 1 } };
     const [here, there] = await Promise.all([ask(desk, "a", wrong), ask(attic, "a", wrong)]);
@@ -81,7 +108,10 @@ describe.skipIf(NATS_SERVER === null)("a request to a fleet", () => {
   });
 
   test("for a model that nobody has is 404", async () => {
-    expect(await ask(desk, "a", { model: "nonexistent" })).toMatchObject({ status: 404 });
+    // As soon as all machines had time to come.
+    await expect
+      .poll(async () => (await ask(desk, "a", { model: "nonexistent" })).status, { timeout: 8000 })
+      .toBe(404);
   });
 
   test("is streamed piece by piece, and ended on the other machine when the client leaves", async () => {
@@ -131,5 +161,19 @@ describe.skipIf(NATS_SERVER === null)("a request to a fleet", () => {
       messages.push({ role: "assistant", content: text }, { role: "user", content: "and" });
     }
     expect(cached.slice(1).every((tokens) => tokens > 100)).toBe(true);
+  });
+
+  test("may be sent again while the NATS server is gone, and has just come back", async () => {
+    await fleet.nats.kill("SIGKILL");
+    await expect.poll(async () => (await fleetOf(desk)).connected, { timeout: 5000 }).toBe(false);
+    expect(await ask(desk, "a")).toMatchObject({
+      status: 503,
+      body: { error: { code: "fleet_unreachable" } },
+    });
+    await fleet.nats.restart();
+    const statuses = new Set<number>();
+    const deadline = performance.now() + 20_000;
+    while (!statuses.has(200) && performance.now() < deadline) statuses.add((await ask(desk, "a")).status);
+    expect([...statuses]).toEqual([503, 200]);
   });
 });

@@ -4,7 +4,17 @@ import type { FleetConnection, ReadMessage } from "../../src/fleet/fleet-connect
 /** What the parts of a fleet use of a connection. */
 type Wired = Pick<
   FleetConnection,
-  "subject" | "publish" | "listen" | "ask" | "onChange" | "maxPayload" | "nats" | "joined" | "close"
+  | "subject"
+  | "publish"
+  | "listen"
+  | "ask"
+  | "onChange"
+  | "maxPayload"
+  | "nats"
+  | "joined"
+  | "close"
+  | "where"
+  | "problem"
 > & { isConnected: boolean };
 
 /** Stands for a NATS server: passes messages between connections of this process, at once. */
@@ -15,8 +25,18 @@ export class FleetWire {
   messages = 0;
 
   connect(): FleetConnection & { isConnected: boolean } {
+    const listeners = new Set<() => void>();
+    let isConnected = true;
     const wired: Wired = {
-      isConnected: true,
+      get isConnected() {
+        return isConnected;
+      },
+      set isConnected(value) {
+        isConnected = value;
+        for (const listener of listeners) listener();
+      },
+      where: "nats.example:4222",
+      problem: undefined,
       nats: undefined,
       joined: Promise.resolve(),
       maxPayload: this.maxPayload,
@@ -32,7 +52,7 @@ export class FleetWire {
       listen: (subject, read) => {
         this.#readers.set(subject, [...(this.#readers.get(subject) ?? []), { read, owner: wired }]);
       },
-      onChange: () => undefined,
+      onChange: (listener) => void listeners.add(listener),
       close: async () => undefined,
     };
     // The wire has all that is public of a connection.

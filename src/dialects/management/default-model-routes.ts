@@ -87,8 +87,8 @@ async function onDisk(models: ManagementServices["models"], spec: string): Promi
     return (await models.get(spec)).alias;
   } catch (error) {
     // model_loading: it is being downloaded; pulling it joins that download.
-    if (error instanceof ServiceError && ["model_not_found", "model_loading"].includes(error.code))
-      return undefined;
+    const codes = ["model_not_found", "fleet_unreachable", "model_loading"];
+    if (error instanceof ServiceError && codes.includes(error.code)) return undefined;
     throw error;
   }
 }

@@ -40,7 +40,12 @@ async function entrance(options: {
       },
       model: () => cardModel(alias),
     },
-    presence: { machines: [other], get: () => other, onChange: () => () => undefined },
+    presence: {
+      machines: [other],
+      get: () => other,
+      onChange: () => () => undefined,
+      missing: () => undefined,
+    },
     models,
     queueSize: 8,
     onWaiting: () => undefined,

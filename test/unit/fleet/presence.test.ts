@@ -84,6 +84,25 @@ describe("the machines that are present", () => {
     expect(names(first.presence)).toEqual([]);
   });
 
+  test("may have a model that nobody tells of until they had time to come back", async () => {
+    const { connection, presence } = machine(wire, one);
+    await vi.advanceTimersByTimeAsync(6000);
+    expect(presence.missing("m")).toBeUndefined();
+    connection.isConnected = false;
+    await vi.advanceTimersByTimeAsync(6000);
+    expect(presence.missing("m")).toMatchObject({
+      code: "fleet_unreachable",
+      status: 503,
+      retryable: true,
+      message: expect.stringMatching(/"m".*nats\.example:4222 is not reachable/),
+    });
+    connection.isConnected = true;
+    await vi.advanceTimersByTimeAsync(3000);
+    expect(presence.missing("m")).toMatchObject({ code: "fleet_unreachable" });
+    await vi.advanceTimersByTimeAsync(3000);
+    expect(presence.missing("m")).toBeUndefined();
+  });
+
   test("are not those that send something else", async () => {
     const first = machine(wire, one);
     const { connection } = machine(wire, {

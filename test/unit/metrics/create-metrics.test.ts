@@ -57,6 +57,11 @@ describe("the Prometheus registry", () => {
     expect(text).toMatch(new RegExp(`^# HELP ${name} \\S`, "m"));
   });
 
+  test("tells of a fleet where there is one", async () => {
+    expect(await make().render()).not.toContain("service_fleet");
+    expect(await make({ isInFleet: true }).render()).toContain("service_fleet_connected 0\n");
+  });
+
   test("counts requests by endpoint, from zero", async () => {
     const metrics = make();
     metrics.requestStarted("chat");
