@@ -1,6 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import Anthropic from "@anthropic-ai/sdk";
+import OpenAI, { toFile } from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { activeRequests } from "../support/active-requests.ts";
@@ -74,6 +76,29 @@ describe.skipIf(HAPROXY === null)("configs/fleet/haproxy.cfg", () => {
       }
       const shown = await fetch(`${proxy.url}/v1/responses/${previous}`, { headers });
       expect(shown.status).toBe(200);
+    }
+  });
+
+  test("keeps files and batches on the machine of their key, whatever else a request says", async () => {
+    for (const key of ["a", "b", "c", "d"]) {
+      const openai = new OpenAI({ baseURL: `${proxy.url}/v1`, apiKey: key, maxRetries: 0 });
+      const line = { custom_id: "1", method: "POST", url: "/v1/chat/completions", body: { model: "none" } };
+      const content = await toFile(Buffer.from(JSON.stringify(line)), "in.jsonl");
+      const file = await openai.files.create({ file: content, purpose: "batch" });
+      const { id } = await openai.batches.create({
+        input_file_id: file.id,
+        endpoint: "/v1/chat/completions",
+        completion_window: "24h",
+        metadata: { user_id: `somebody-${key}` },
+      });
+      expect((await openai.batches.retrieve(id)).input_file_id).toBe(file.id);
+      const anthropic = new Anthropic({ baseURL: proxy.url, apiKey: key, maxRetries: 0 });
+      const params = { model: "none", max_tokens: 1, messages: [{ role: "user" as const, content: "Hi" }] };
+      const made = await anthropic.messages.batches.create({ requests: [{ custom_id: "1", params }] });
+      for (const session of ["x", "y", "z"]) {
+        const headers = { "x-session-id": session };
+        expect((await anthropic.messages.batches.retrieve(made.id, {}, { headers })).id).toBe(made.id);
+      }
     }
   });
 
