@@ -42,7 +42,7 @@ export function withFleetModels(
     } catch (error) {
       const isUnknown = error instanceof ServiceError && error.code === "model_not_found";
       const found = isUnknown && name ? describe(findIn(others(), name)?.model, others()) : undefined;
-      throw found ? elsewhere(found, error) : error;
+      throw found ? managedElsewhere(found, error) : error;
     }
   };
   const managing: Pick<
@@ -79,7 +79,7 @@ export function withFleetModels(
   });
 }
 
-function elsewhere({ alias, source }: Model, cause: unknown): ServiceError {
+function managedElsewhere({ alias, source }: Model, cause: unknown): ServiceError {
   const machines = source.kind === "fleet" ? source.machines.join(", ") : "";
   return new ServiceError(
     "model_not_found",
