@@ -7,6 +7,7 @@ import type { Check } from "./check.ts";
 import { configurationCheck, type ReadConfiguration } from "./configuration-check.ts";
 import { daemonCheck } from "./daemon-check.ts";
 import { type DaemonLook, lookForDaemon } from "./daemon-look.ts";
+import { fleetCheck } from "./fleet-check.ts";
 import { gpuCheck } from "./gpu-check.ts";
 import { hubCheck } from "./hub-check.ts";
 import { memoryCheck } from "./memory-check.ts";
@@ -35,6 +36,7 @@ export function allChecks(
     memoryCheck(),
     configurationCheck(read, env),
     daemonCheck({ where, daemon, version: packageVersion() }),
+    ...(config.fleet.nats === undefined ? [] : [fleetCheck(daemon)]),
     wallCheck(async () => await wallOf(daemon, sandbox)),
     gpuCheck(gpu.mode, async () => {
       const { mode, adapter, power_preference: powerPreference } = gpu;

@@ -19,6 +19,15 @@ const statusSchema = z.object({
     .optional(),
 });
 
+/** Of GET /api/fleet. */
+const fleetSchema = z.object({
+  joined: z.boolean(),
+  connected: z.boolean(),
+  problem: z.string().optional(),
+  name: z.string(),
+  machines: z.array(z.unknown()),
+});
+
 /** The local daemon as it answers. */
 export interface DaemonLook {
   /** What answers /health there: "ok", "starting", "draining"; undefined: no daemon. */
@@ -26,6 +35,8 @@ export interface DaemonLook {
   readonly atPort: string | undefined;
   /** Undefined when there is none, or when it does not say. */
   readonly status: z.infer<typeof statusSchema> | undefined;
+  /** As the status. */
+  readonly fleet: z.infer<typeof fleetSchema> | undefined;
 }
 
 export interface LocalDaemon {
@@ -49,12 +60,13 @@ export async function lookForDaemon(where: LocalDaemon, signal: AbortSignal): Pr
       apiKey: where.apiKey,
       signal: AbortSignal.any([signal, late]),
     });
-  const [atSocket, atPort, status] = await Promise.all([
+  const [atSocket, atPort, status, fleet] = await Promise.all([
     unlessLate(client(["ipc"]).health(), signal),
     unlessLate(client(["http"]).health(), signal),
     unlessLate(statusOf(client(["ipc", "http"])), signal),
+    unlessLate(client(["ipc", "http"]).json(fleetSchema, "GET", "/api/fleet"), signal),
   ]);
-  return { atSocket, atPort, status };
+  return { atSocket, atPort, status, fleet };
 }
 
 async function statusOf(client: DaemonClient): Promise<DaemonLook["status"]> {

@@ -1,0 +1,30 @@
+import type { DaemonLook } from "./daemon-look.ts";
+import { type Check, type Finding, note, ok, problem } from "./check.ts";
+
+const NAME = "Fleet";
+
+/** Whether the daemon has joined the fleet that the configuration names. */
+export function fleetCheck(daemon: Promise<DaemonLook>): Check {
+  return { name: NAME, deadlineMs: 8000, look: async () => [finding((await daemon).fleet)] };
+}
+
+function finding(fleet: DaemonLook["fleet"]): Finding {
+  if (!fleet) return note(NAME, "fleet.nats is set, and no daemon tells of it", "Start one: daybreak serve.");
+  if (!fleet.joined) {
+    return note(
+      NAME,
+      "fleet.nats is set, but the daemon was started without it",
+      "Run daybreak stop, then start it again.",
+    );
+  }
+  if (!fleet.connected) {
+    const why = fleet.problem === undefined ? "" : ` (${fleet.problem})`;
+    return problem(
+      NAME,
+      `the NATS server is not reachable${why}; this machine works alone`,
+      "Start the NATS server, or correct fleet.nats.",
+    );
+  }
+  const { length } = fleet.machines;
+  return ok(NAME, `joined as ${fleet.name}, ${length} ${length === 1 ? "machine" : "machines"}`);
+}
