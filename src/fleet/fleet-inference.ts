@@ -5,7 +5,12 @@ import { checkCallDepths, checkSchemas } from "../engine/request-limits.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { Deadline } from "../inference/deadline.ts";
 import type { FollowWork } from "../inference/follow-work.ts";
-import type { Inference, InferenceRequest, InferenceStream } from "../inference/inference.ts";
+import type {
+  AnsweringMachine,
+  Inference,
+  InferenceRequest,
+  InferenceStream,
+} from "../inference/inference.ts";
 import { RequestAccounting } from "../inference/request-accounting.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { SHORT_CALLS, type ShortCall } from "./call-schemas.ts";
@@ -147,11 +152,16 @@ export class FleetInference implements Inference {
   }
 
   /** What this machine answers alone. @throws fleet_unreachable for a model that others may have */
-  async #alone<Answer>({ model }: ShortRequest, answer: Promise<Answer>): Promise<Answer> {
+  async #alone<Answer>(
+    { model, slot }: ShortRequest & { readonly slot?: number | undefined },
+    answer: Promise<Answer>,
+  ): Promise<Answer> {
     try {
       return await answer;
     } catch (error) {
       const isUnknown = error instanceof ServiceError && error.code === "model_not_found";
+      const found = isUnknown && slot !== undefined ? await this.#find(model) : undefined;
+      if (found) throw slotElsewhere(found.alias, error);
       throw (isUnknown ? this.#options.dispatch.missing(model) : undefined) ?? error;
     }
   }
@@ -209,17 +219,24 @@ export class FleetInference implements Inference {
     );
     const deadline = held.use(new Deadline(signal, config.engine.request_timeout));
     account.answeredBy(model.alias);
+    let current = place;
     const again = async (): Promise<Giving> => {
       const begun = await dispatch.begin<Giving>(
         model,
         async (each) => await this.#give(each, model, { ...request, isCounted: false }, deadline.signal),
         { marks, signal: deadline.signal, continues: { engine: place.engine } },
       );
+      current = begun.place;
       return begun.result;
     };
     const options = { first: giving, again, transcript, account, deadline, signal, held, logger };
     const { follower } = account;
-    return { ...giving.stream, events: new MovingAnswer(options), follower };
+    const elsewhere = (): AnsweringMachine => ({
+      machine: current.processor,
+      engineSha256: current.engine,
+      gpuLayers: current.gpuLayers,
+    });
+    return { ...giving.stream, events: new MovingAnswer(options), follower, elsewhere };
   }
 
   async #short<Request extends ShortRequest, Answer>(
@@ -258,6 +275,14 @@ export class FleetInference implements Inference {
     const name = adapter === undefined ? place.name : `${place.name}:${adapter}`;
     return this.#options.calls.open(place.machine, { files, settings, name, needsSlot }, body, signal);
   }
+}
+
+function slotElsewhere(alias: string, cause: unknown): ServiceError {
+  return new ServiceError(
+    "unsupported_feature",
+    `A request that names a slot is answered where it arrives, and "${alias}" is on other machines of the fleet: leave the slot out, or ask there.`,
+    { param: "id_slot", cause },
+  );
 }
 
 /** A request whose answer can be given again: with a seed, and without telling a token twice. */

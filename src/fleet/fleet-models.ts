@@ -35,16 +35,57 @@ export function withFleetModels(
       ? `# ${alias} is on other machines of the fleet: ${source.machines.join(", ")}\n`
       : await local.modelfile(name);
   };
+  /** What this machine does with its own models. @throws ServiceError that says where a model is that only others have */
+  const here = async <Result>(name: string | undefined, action: () => Promise<Result>): Promise<Result> => {
+    try {
+      return await action();
+    } catch (error) {
+      const isUnknown = error instanceof ServiceError && error.code === "model_not_found";
+      const found = isUnknown && name ? describe(findIn(others(), name)?.model, others()) : undefined;
+      throw found ? managedElsewhere(found, error) : error;
+    }
+  };
+  const managing: Pick<
+    Models,
+    "delete" | "unload" | "copy" | "setDefault" | "scaleAdapters" | "acquire" | "slots"
+  > = {
+    delete: async (name) => await here(name, async () => await local.delete(name)),
+    unload: async (name, options) => await here(name, async () => await local.unload(name, options)),
+    copy: async (source, target) => await here(source, async () => await local.copy(source, target)),
+    setDefault: async (name) => await here(name, async () => await local.setDefault(name)),
+    scaleAdapters: async (name, scales) =>
+      await here(name, async () => await local.scaleAdapters(name, scales)),
+    acquire: async (name, signal, residency) =>
+      await here(name, async () => await local.acquire(name, signal, residency)),
+    slots: {
+      list: async (name, signal) => await here(name, async () => await local.slots.list(name, signal)),
+      save: async (name, wanted, signal) =>
+        await here(name, async () => await local.slots.save(name, wanted, signal)),
+      restore: async (name, wanted, signal) =>
+        await here(name, async () => await local.slots.restore(name, wanted, signal)),
+      erase: async (name, slot, signal) =>
+        await here(name, async () => await local.slots.erase(name, slot, signal)),
+      delete: async (name, prompt) => await here(name, async () => await local.slots.delete(name, prompt)),
+    },
+  };
+  const fleetwide: Partial<Models> = { list, get, modelfile, ...managing };
   // All else is this machine's: its methods belong to the object behind it.
   return new Proxy(local, {
     get(target, key) {
-      if (key === "list") return list;
-      if (key === "get") return get;
-      if (key === "modelfile") return modelfile;
+      if (Object.hasOwn(fleetwide, key)) return Reflect.get(fleetwide, key);
       const member: unknown = Reflect.get(target, key, target);
       return typeof member === "function" ? member.bind(target) : member;
     },
   });
+}
+
+function managedElsewhere({ alias, source }: Model, cause: unknown): ServiceError {
+  const machines = source.kind === "fleet" ? source.machines.join(", ") : "";
+  return new ServiceError(
+    "model_not_found",
+    `The model "${alias}" is on other machines of the fleet (${machines}), each of which manages its own: do this there.`,
+    { param: "model", cause },
+  );
 }
 
 function describe(model: CardModel | undefined, others: readonly PlacedMachine[]): Model | undefined {

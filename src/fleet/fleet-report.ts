@@ -3,7 +3,7 @@ import type { Beat, Card } from "./card.ts";
 
 /** What a daemon's routes tell of the fleet: this machine first, then the others by name. */
 export function fleetReport(
-  isConnected: boolean,
+  { isConnected, problem }: { readonly isConnected: boolean; readonly problem?: string | undefined },
   self: { readonly card: Card; readonly beat: Beat },
   others: readonly { readonly card: Card; readonly beat: Beat }[],
 ): FleetReport {
@@ -11,6 +11,7 @@ export function fleetReport(
   return {
     name: self.card.name,
     isConnected,
+    problem,
     machines: [machine(self, true), ...sorted.map((each) => machine(each, false))],
   };
 }

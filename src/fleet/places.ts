@@ -30,6 +30,10 @@ export interface Place {
   readonly speed: number;
   /** SHA-256 of its engine. */
   readonly engine: string;
+  /** Its processor and system. */
+  readonly processor: string;
+  /** If it has loaded the model. */
+  readonly gpuLayers: number | undefined;
 }
 
 /**
@@ -61,6 +65,8 @@ export function placesOf(
         freeSlots: load ? Math.max(0, load.slots - running) / Math.max(1, load.slots) : 0,
         speed,
         engine: card.engine,
+        processor: `${card.processor.name}, ${card.processor.system}`,
+        gpuLayers: load?.gpuLayers,
       },
     ];
   });

@@ -121,7 +121,7 @@ export function startFleet(options: FleetOptions): Fleet {
         logger,
         isBackground: options.isBackground,
       }),
-    report: () => fleetReport(connection.isConnected, self, presence.machines),
+    report: () => fleetReport(connection, self, presence.machines),
     async close() {
       self.leave();
       presence.beat();

@@ -96,6 +96,18 @@ export interface InferenceStream {
   readonly events: AsyncIterableIterator<InferenceEvent>;
   /** Who is told of the request's figures, for further choices of it. */
   readonly follower?: WorkFollower;
+  /** The machine that answers, or that has, when it is not this one. */
+  readonly elsewhere?: (() => AnsweringMachine) | undefined;
+}
+
+/** Another machine of the fleet that answers. */
+export interface AnsweringMachine {
+  /** Such as "AMD EPYC 9124, linux x64". */
+  readonly machine: string;
+  /** SHA-256 of its engine. */
+  readonly engineSha256: string;
+  /** Layers of the model on a GPU; undefined: it has not told. */
+  readonly gpuLayers: number | undefined;
 }
 
 /** The engine's events that are for the reader of an answer; `done` also has the request's total time, including queueing, and which limit cut the answer off. */

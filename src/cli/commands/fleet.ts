@@ -26,7 +26,11 @@ export function fleetCommand(io: CliIo): Command {
         );
       }
       if (!fleet.connected) {
-        await writeLine(io.stderr, "The NATS server is not reachable: this machine works alone until it is.");
+        const why = fleet.problem === undefined ? "" : ` (${printable(fleet.problem)})`;
+        await writeLine(
+          io.stderr,
+          `The NATS server is not reachable${why}: this machine works alone until it is.`,
+        );
       }
       const machines = formatTable(
         ["MACHINE", "STATE", "VERSION", "ENGINE", "PROCESSORS", "GPU", "MEMORY", "RUNNING", "WAITING"],

@@ -55,6 +55,8 @@ export interface FleetReport {
   readonly name: string;
   /** The NATS server is reachable. */
   readonly isConnected: boolean;
+  /** Why it is not, as far as that is known. */
+  readonly problem?: string | undefined;
   readonly machines: readonly FleetMachine[];
 }
 
@@ -81,8 +83,14 @@ export function fleetRoutes({ fleet }: { readonly fleet?: FleetView | undefined 
   ];
 }
 
-function fleetJson({ name, isConnected, machines }: FleetReport): z.infer<typeof fleetSchema> {
-  return { joined: true, connected: isConnected, name, machines: machines.map(machineJson) };
+function fleetJson({ name, isConnected, problem, machines }: FleetReport): z.infer<typeof fleetSchema> {
+  return {
+    joined: true,
+    connected: isConnected,
+    ...(problem !== undefined && { problem }),
+    name,
+    machines: machines.map(machineJson),
+  };
 }
 
 function machineJson(machine: FleetMachine): z.infer<typeof machineSchema> {

@@ -42,6 +42,7 @@ export const fleetSchema = z
   .object({
     joined: z.boolean().describe("False: fleet.nats is not set, and this daemon works alone."),
     connected: z.boolean().describe("The NATS server is reachable."),
+    problem: z.string().optional().describe("Why it is not, as far as that is known."),
     name: z.string().describe("Of this machine."),
     machines: z.array(machineSchema).describe("This machine first."),
   })

@@ -101,6 +101,8 @@ export function experimentRoute({ inference, models, host }: Services): Route {
       const answer = await collectAnswer(stream.events);
       const { settings, gguf, gpuLayers } = await models.get(stream.model);
       const { cached_tokens: _cached, ...ending } = summary(answer);
+      const elsewhere = stream.elsewhere?.();
+      const layers = elsewhere ? elsewhere.gpuLayers : gpuLayers;
       const template = settings.template ?? gguf.chatTemplate;
       return longJson({
         model: stream.model,
@@ -116,10 +118,10 @@ export function experimentRoute({ inference, models, host }: Services): Route {
           template_sha256: await sha256Hex(new TextEncoder().encode(template)),
         }),
         where: host.where,
-        machine: host.machine,
-        gpu_layers: gpuLayers,
+        machine: elsewhere?.machine ?? host.machine,
+        ...(layers !== undefined && { gpu_layers: layers }),
         at: new Date().toISOString(),
-        engine_sha256: host.engineSha256,
+        engine_sha256: elsewhere?.engineSha256 ?? host.engineSha256,
       } satisfies ExperimentResult);
     },
   });

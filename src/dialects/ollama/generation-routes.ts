@@ -10,7 +10,7 @@ import type {
   InferenceRequest,
   InferenceStream,
 } from "../../inference/inference.ts";
-import type { Model } from "../../models/model.ts";
+import type { Model, Residency } from "../../models/model.ts";
 import * as chat from "./ollama-chat.ts";
 import * as embed from "./ollama-embed.ts";
 import { findModel } from "./model-name.ts";
@@ -18,7 +18,7 @@ import * as generate from "./ollama-generate.ts";
 import { ollamaLines } from "./ollama-error.ts";
 import { toResidency } from "./ollama-options.ts";
 import { loadOrUnload, withContext } from "./residency.ts";
-import type { Label } from "./ollama-answer-fields.ts";
+import type { Label, ResidencyReason } from "./ollama-answer-fields.ts";
 
 const tag = "Ollama API";
 const STREAMED = "Unless stream is false: one line per piece; the last one has done true and the summary.";
@@ -26,6 +26,21 @@ const now = (): Date => new Date();
 
 export function generationRoutes(services: ModelServices): readonly Route[] {
   return [chatRoute(services), generateRoute(services), embedRoute(services), embeddingsRoute(services)];
+}
+
+/** Handles a request without a prompt: the model is loaded, or unloaded. */
+async function withoutPrompt(
+  { models, inference }: ModelServices,
+  model: Model,
+  residency: Residency,
+  signal: AbortSignal,
+): Promise<ResidencyReason> {
+  if (model.source.kind !== "fleet" || residency.keepAliveMs === 0)
+    return await loadOrUnload(models, model, residency, signal);
+  // The machine that reads an empty text has loaded the model first.
+  const options = { addSpecial: false, parseSpecial: false };
+  await inference.tokenize({ model: model.alias, text: "", options, residency }, signal);
+  return "load";
 }
 
 function chatRoute(services: ModelServices): Route {
@@ -45,7 +60,7 @@ function chatRoute(services: ModelServices): Route {
       const { signal } = context.req.raw;
       const model = await findModel(models, body.model);
       if ((body.messages ?? []).length === 0) {
-        const reason = await loadOrUnload(models, model, toResidency(body, model), signal);
+        const reason = await withoutPrompt(services, model, toResidency(body, model), signal);
         return context.json(chat.toChatLoad(reason, { model: body.model, now }));
       }
       const { events, loadMs, warnings } = await generateWithContext(
@@ -79,7 +94,7 @@ function generateRoute(services: ModelServices): Route {
       const { signal } = context.req.raw;
       const model = await findModel(models, body.model);
       if (generate.isEmptyPrompt(body)) {
-        const reason = await loadOrUnload(models, model, toResidency(body, model), signal);
+        const reason = await withoutPrompt(services, model, toResidency(body, model), signal);
         return context.json(generate.toGenerateLoad(reason, { model: body.model, now }));
       }
       const { events, loadMs, warnings } = await generateWithContext(

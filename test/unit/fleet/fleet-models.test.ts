@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { ServiceError } from "../../../src/errors/service-error.ts";
 import { withFleetModels } from "../../../src/fleet/fleet-models.ts";
 import { FakeModels } from "../../support/fake-models.ts";
+import { beat, card, cardModel } from "../../support/fleet-wire.ts";
 
 test("a model that others may have is not unknown while they cannot be asked", async () => {
   const missing = new ServiceError("fleet_unreachable", "no NATS server");
@@ -11,4 +12,21 @@ test("a model that others may have is not unknown while they cannot be asked", a
     () => missing,
   );
   await expect(models.get("elsewhere")).rejects.toBe(missing);
+});
+
+test("what manages a model says on which machine it is", async () => {
+  const unknown = new ServiceError("model_not_found", "unknown");
+  const local = new FakeModels();
+  local.delete = async () => await Promise.reject(unknown);
+  local.unload = async () => await Promise.reject(unknown);
+  const attic = { card: card("attic", { models: [cardModel("far")] }), beat: beat("attic") };
+  const models = withFleetModels(
+    local,
+    () => [attic],
+    () => undefined,
+  );
+  const message = expect.stringMatching(/"far".*\(attic\)/);
+  await expect(models.delete("far")).rejects.toMatchObject({ code: "model_not_found", message });
+  await expect(models.unload("far")).rejects.toMatchObject({ code: "model_not_found", message });
+  await expect(models.unload("nowhere")).rejects.toBe(unknown);
 });

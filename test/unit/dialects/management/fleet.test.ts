@@ -11,6 +11,14 @@ describe("GET /api/fleet", () => {
     expect(await answer.json()).toEqual({ joined: false, connected: false, name: "", machines: [] });
   });
 
+  test("says why the NATS server is not reachable", async () => {
+    const self = { card: card("zoe"), beat: beat("zoe") };
+    const connection = { isConnected: false, problem: "Authorization Violation" };
+    const fleet = { joined: Promise.resolve(), report: () => fleetReport(connection, self, []) };
+    const answer = await fakeApp({ overrides: { fleet } }).request("/api/fleet");
+    expect(await answer.json()).toMatchObject({ connected: false, problem: "Authorization Violation" });
+  });
+
   test("tells what the machines have and do, this one first", async () => {
     const self = { card: card("zoe", { models: [model] }), beat: beat("zoe") };
     const load = { alias: "tiny", slots: 4, running: 2, waiting: 1, contextSize: 512, gpuLayers: 0 };
@@ -22,7 +30,10 @@ describe("GET /api/fleet", () => {
         speeds: [{ alias: "tiny", decode: 20, prefill: 0 }],
       }),
     };
-    const fleet = { joined: Promise.resolve(), report: () => fleetReport(true, self, [other]) };
+    const fleet = {
+      joined: Promise.resolve(),
+      report: () => fleetReport({ isConnected: true }, self, [other]),
+    };
     const answer = await fakeApp({ overrides: { fleet } }).request("/api/fleet");
     expect(await answer.json()).toMatchObject({
       joined: true,
