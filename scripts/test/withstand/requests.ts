@@ -112,7 +112,7 @@ function withVictim(body: unknown): unknown {
 
 async function largeBodies(seconds: number): Promise<Record<string, string | number>> {
   const until = performance.now() + seconds * 1000;
-  const withBodies = routes.filter(({ route }) => route.body);
+  const withBodies = routes.filter(({ route }) => fieldsOf(route).length > 0);
   const worst = { stall: 0, stallAt: "", times: 0, timesAt: "" };
   let count = 0;
   const loop = await LoopWatch.start(watched.url);
@@ -120,9 +120,7 @@ async function largeBodies(seconds: number): Promise<Record<string, string | num
     const target = random.pick(withBodies);
     const shape = random.pick(HOSTILE_BODIES);
     const valid = Object(withVictim(validValue(target.route.body!, random)));
-    const field = random.pick(
-      Object.keys(Object("shape" in target.route.body! ? target.route.body.shape : {})),
-    );
+    const field = random.pick(fieldsOf(target.route));
     const { pid } = watched.daemon;
     const canMeasure = resetPeakMemory(pid);
     const before = canMeasure ? memoryOf(pid).now : 0;
@@ -145,6 +143,11 @@ async function largeBodies(seconds: number): Promise<Record<string, string | num
     "longest wait of /health with a large body": `${Math.round(worst.stall)} ms (${worst.stallAt})`,
     "most memory of a large body": `${worst.times.toFixed(1)} times its size (${worst.timesAt})`,
   };
+}
+
+/** Names of what its body may have; none if that is not an object. */
+function fieldsOf({ body }: AttackedRoute["route"]): string[] {
+  return Object.keys(Object(body && "shape" in body ? body.shape : {}));
 }
 
 async function sendLarge(target: AttackedRoute, shape: HostileBody, head: string): Promise<string> {

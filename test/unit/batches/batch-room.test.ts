@@ -253,7 +253,7 @@ test("a second daemon on the same folder is told that the first has the batches"
   await results(room, (await create(room, named(1))).id);
   const { execFileSync } = await import("node:child_process");
   const lock = path.join(folder, "batches/daybreak.lock");
-  const source = path.resolve(import.meta.dirname, "../../../src/files/file-lock.ts");
+  const source = new URL("../../../src/files/file-lock.ts", import.meta.url).href;
   const script = `const { tryLock } = await import(${JSON.stringify(source)}); console.log((await tryLock(${JSON.stringify(lock)})) === undefined)`;
   expect(
     execFileSync(process.execPath, ["--input-type=module", "-e", script], { encoding: "utf8" }).trim(),
