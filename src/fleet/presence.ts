@@ -13,8 +13,8 @@ export const SILENCE_MS = 2000;
 const RETURN_MS = 5000;
 /** How long a machine may take to send its card. */
 const CARD_MS = 2000;
-/** For those who ask for a model while nobody can be asked. */
-const RETRY_AFTER_SECS = 2;
+/** For those who ask for a model while nobody can be asked; longer, a batch would hold up its lines for other models too. */
+const RETRY_AFTER_SECS = 1;
 /** Forged beats must not fill the memory; no fleet has as many. */
 const MOST_MACHINES = 4096;
 

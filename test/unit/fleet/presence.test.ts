@@ -94,6 +94,7 @@ describe("the machines that are present", () => {
       code: "fleet_unreachable",
       status: 503,
       retryable: true,
+      retryAfterSecs: 1,
       message: expect.stringMatching(/"m".*nats\.example:4222 is not reachable/),
     });
     connection.isConnected = true;
