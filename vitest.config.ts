@@ -45,7 +45,7 @@ export default defineConfig({
       { extends: true, test: { ...REAL, name: "clients", include: ["test/clients/*.test.ts"] } },
       // Every family of templates and models, every kernel and every keyword of schemas, through real engines: minutes.
       { extends: true, test: { ...REAL, name: "conformance", include: ["test/conformance/**/*.test.ts"] } },
-      // The engine in pages of further browsers, which few machines have, the page on a static host, and the page's rooms.
+      // The page and the engine in pages: in Chromium, in further browsers, which few machines have, and on a static host.
       { extends: true, test: { ...REAL, name: "browsers", include: ["test/browsers/**/*.test.ts"] } },
     ],
   },

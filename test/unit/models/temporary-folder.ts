@@ -6,6 +6,9 @@ import { onTestFinished } from "vitest";
 /** A folder that is gone after the test. */
 export async function temporaryFolder(): Promise<string> {
   const folder = await realpath(await mkdtemp(path.join(os.tmpdir(), "daybreak-models-")));
-  onTestFinished(async () => await rm(folder, { recursive: true, force: true }));
+  // What was being written when a test ended may still appear in it.
+  onTestFinished(
+    async () => await rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 }),
+  );
   return folder;
 }
