@@ -2,6 +2,7 @@ import { ServiceError } from "../errors/service-error.ts";
 import type { Models } from "../models/model.ts";
 import { isLost, mayWorkElsewhere, notContinued, toClient } from "./answers-elsewhere.ts";
 import type { Beat, CardModel } from "./card.ts";
+import { findIn } from "./find-model.ts";
 import { inOrder, isSame, type ModelKey, type Place, placesOf, type PlacedMachine } from "./places.ts";
 import type { Presence } from "./presence.ts";
 import { type Mark, PromptMemory } from "./prompt-memory.ts";
@@ -263,34 +264,6 @@ export class Dispatch {
       return error instanceof ServiceError && error.code === "model_not_found" ? undefined : "busy";
     }
   }
-}
-
-interface NamedModel {
-  readonly model: CardModel;
-  readonly alias: string;
-  readonly adapter: string | undefined;
-}
-
-/** The model that a name means on other machines, best one that is loaded; without a name a default model. */
-export function findIn(machines: readonly PlacedMachine[], name: string | undefined): NamedModel | undefined {
-  const found = machines.flatMap(({ card, beat }) => {
-    const named = card.models.map((model) => meant(model, name)).find((each) => each !== undefined);
-    if (!named) return [];
-    const isLoaded = beat.loaded.some(({ alias }) => alias === named.model.alias);
-    return [{ named, isLoaded, id: card.id }];
-  });
-  // All entrances choose the same one.
-  const [best] = found.toSorted((a, b) => Number(b.isLoaded) - Number(a.isLoaded) || (a.id < b.id ? -1 : 1));
-  return best?.named;
-}
-
-function meant(model: CardModel, name: string | undefined): NamedModel | undefined {
-  const { alias, spec, adapters, isDefault } = model;
-  if (name === undefined) return isDefault ? { model, alias, adapter: undefined } : undefined;
-  if (name === alias || name === spec || name === `${alias}:latest`)
-    return { model, alias, adapter: undefined };
-  const adapter = adapters.find((each) => name === `${alias}:${each}`);
-  return adapter === undefined ? undefined : { model, alias, adapter };
 }
 
 function keyOf({ files, settings }: ModelKey): ModelKey {

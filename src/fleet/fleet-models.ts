@@ -1,7 +1,7 @@
 import { ServiceError } from "../errors/service-error.ts";
 import { type Model, type Models, NO_SETTINGS } from "../models/model.ts";
 import type { CardModel } from "./card.ts";
-import { findIn } from "./dispatch.ts";
+import { findIn } from "./find-model.ts";
 import type { PlacedMachine } from "./places.ts";
 
 /** The models of this machine, with those that only other machines have in lists and descriptions. */
