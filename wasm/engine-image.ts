@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "8bb45ecba05537dafb74a56269da679f9965a8f86741e4f16b49370bcbf8fb47";
+const KERNELS_SHA256 = "fc541362dc9600ed1792436033dba093bf7c1cfffd380d9822e164396193a7ad";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "9b245047a89ff08d6541a8def05474a39e784de97f6d5a204156b8f19b243bd2";
+export const IMAGE_SHA256 = "bcd5420d4c66c0cb4bf5e7ececd478e03e80e3acee701fa594d8d89265c9457b";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {
