@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "8bb45ecba05537dafb74a56269da679f9965a8f86741e4f16b49370bcbf8fb47";
+const KERNELS_SHA256 = "1f0c27ea2a505778569e0a77f9f332924991f7c2e9f7cdb19ab6bfa30b5eb668";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "9b245047a89ff08d6541a8def05474a39e784de97f6d5a204156b8f19b243bd2";
+export const IMAGE_SHA256 = "bb85c2ee6d83295f0312fc1f8177138aa825ea0ff8019ed088833e1353dd2dea";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {
