@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "fc541362dc9600ed1792436033dba093bf7c1cfffd380d9822e164396193a7ad";
+const KERNELS_SHA256 = "6e43aefddf9f153d64513dd6360a66fd5816925044695bacd87cc5672c731b0c";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "bcd5420d4c66c0cb4bf5e7ececd478e03e80e3acee701fa594d8d89265c9457b";
+export const IMAGE_SHA256 = "0ba1b35b5b9692a9026c7899b189b674ed5d1f2767a120618083d315996bb250";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

@@ -44,4 +44,6 @@ export const MEMORY_CELLS = {
   gpuPass: 312,
   /** uint64: graphs that the GPU has computed. */
   gpuReplay: 320,
+  /** uint64: a bit for each slot that only a request which names it may have. */
+  reservedSlots: 328,
 } as const;

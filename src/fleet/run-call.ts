@@ -62,7 +62,7 @@ async function generate(
     { ...request, model, mayWait: false, ...(wantsTokens && { onTokens }) },
     signal,
   );
-  sender.report({ type: "begun", loadMs, sampling, warnings: [...warnings] });
+  sender.begin({ type: "begun", loadMs, sampling, warnings: [...warnings] });
   hasBegun = true;
   if (early.length > 0) sender.token(early);
   for await (const event of events) {

@@ -56,7 +56,7 @@ export interface InferenceRequest {
    */
   readonly onTokens?: ((tokens: readonly TokenLogprob[]) => void) | undefined;
   readonly cachePrompt?: boolean | undefined;
-  /** The slot that answers if it is idle, from 0; absent: any. */
+  /** The slot that answers, from 0, once it is idle; absent: any. */
   readonly slot?: number | undefined;
   /** What a context that shifts does when it is full; absent: as the model was loaded. */
   readonly shift?: GenerationRequest["shift"];

@@ -106,6 +106,7 @@ enum {
   GPU_STREAM_WORDS_CELL = 304,
   GPU_PASS_CELL = 312,
   GPU_REPLAY_CELL = 320,
+  RESERVED_SLOTS_CELL = 328,
 };
 
 // enum ggml_op
