@@ -51,10 +51,10 @@ process.exit();
 /** @returns how many tokens the prompt has */
 async function generate(words: number, length: number): Promise<number> {
   const request = greedyRequest(" a".repeat(words), length);
-  let promptTokens = 0;
+  let read = 0;
   for await (const event of generated(engine, request, new AbortController().signal))
-    if (event.type === "done") ({ promptTokens } = event.usage);
-  return promptTokens;
+    if (event.type === "done") read = event.usage.promptTokens;
+  return read;
 }
 
 /** Of one generated token. */
@@ -72,8 +72,8 @@ async function prefill(): Promise<StepCost> {
   const before = Float64Array.from(figures.subarray(0, FIRST_TIME));
   const steps = Math.ceil(promptTokens / spec.batchSize);
   for (let repeat = 0; repeat <= repeats; repeat++) {
-    const tokens = await generate(words, 1);
-    if (Math.ceil(tokens / spec.batchSize) !== steps) throw new Error(`the prompt has ${tokens} tokens`);
+    const read = await generate(words, 1);
+    if (Math.ceil(read / spec.batchSize) !== steps) throw new Error(`the prompt has ${read} tokens`);
   }
   return costSince(before, steps);
 }
