@@ -66,9 +66,9 @@ describe("a request that would block the engine is refused", () => {
 });
 
 test("reuse of moved parts of prompts may be turned off, and on where the model was loaded with it", () => {
-  const asked = (cacheReuse: number) => promptRequest("x", { cacheReuse });
-  expect(() => checkRequestLimits(asked(0), LIMITS)).not.toThrow();
-  expect(() => checkRequestLimits(asked(8), { ...LIMITS, cacheReuse: 256 })).not.toThrow();
+  expect(() => checkRequestLimits(promptRequest("x", { cacheReuse: 0 }), LIMITS)).not.toThrow();
+  const moved = promptRequest("x", { cacheReuse: 8 });
+  expect(() => checkRequestLimits(moved, { ...LIMITS, cacheReuse: 256 })).not.toThrow();
 });
 
 test("ordinary requests pass, also long ones for a small context, which the engine counts itself", () => {
