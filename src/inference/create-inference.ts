@@ -132,7 +132,7 @@ class InferenceService implements Inference {
         onYield,
       };
       const permit = held.use(await this.#admit(account, engine, model, signal, wish));
-      const deadline = held.use(new Deadline(signal, this.#requestTimeoutMs));
+      const deadline = held.use(this.#deadline(request, signal));
       if (wish.slot !== undefined && engine.spec.slots > 1) {
         const slot = held.use(new NamedSlot(engine, wish.slot));
         await account.waitFor(slot.wait(permit, deadline.signal));
@@ -233,8 +233,12 @@ class InferenceService implements Inference {
     return await promptFromTokens(lease.engine, tokens, param, signal);
   }
 
+  #deadline({ isTimed }: Pick<InferenceRequest, "isTimed">, signal: AbortSignal): Deadline {
+    return new Deadline(signal, isTimed === false ? Number.POSITIVE_INFINITY : this.#requestTimeoutMs);
+  }
+
   async #batch<Item, Result extends { readonly tokens: number }>(
-    request: Pick<EmbedRequest, "model" | "residency" | "mayWait">,
+    request: Pick<EmbedRequest, "model" | "residency" | "mayWait" | "isTimed">,
     items: readonly Item[],
     client: AbortSignal,
     check: (model: Model) => void,
@@ -260,7 +264,7 @@ class InferenceService implements Inference {
         mayWait: request.mayWait,
         onYield,
       });
-      const deadline = held.use(new Deadline(signal, this.#requestTimeoutMs));
+      const deadline = held.use(this.#deadline(request, signal));
       const results = await runBatch(items, { permit, tokens }, deadline.signal, (item, abort) =>
         call(engine, item, abort, model),
       );
