@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "8bb45ecba05537dafb74a56269da679f9965a8f86741e4f16b49370bcbf8fb47";
+const KERNELS_SHA256 = "a5d8f779795abf2855b726b6e98a68e447565f7f8376c5b525903a68a4bf9e40";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "9b245047a89ff08d6541a8def05474a39e784de97f6d5a204156b8f19b243bd2";
+export const IMAGE_SHA256 = "8d3df47aea74d1356942657a8f31dd74cf406523126b61b0167641587f3119e8";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

@@ -119,6 +119,9 @@ export const FUNCTIONS = {
   dequantize_row_iq1_m: 7312,
   ggml_backend_webgpu_build_multi: 1169,
   ggml_backend_webgpu_graph_compute: 7138,
+  "llama_model_loader::load_all_data": 6345,
+  "llama_file::read_raw": 1292,
+  ggml_backend_tensor_set: 294,
 } as const;
 
 /**
@@ -133,6 +136,9 @@ export const BARRIER_COPIES = [
 
 /** Locals of ggml_graph_compute_thread. */
 export const GRAPH_LOCALS = { pool: 109, graph: 107 } as const;
+
+/** Locals of llama_model_loader::load_all_data where it reads a tensor into memory of its own, and then sets it. */
+export const STAGING_LOCALS = { data: 7, size: 1, tensor: 12 } as const;
 
 /** Addresses of data. */
 export const ADDRESSES = {
