@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "a5d8f779795abf2855b726b6e98a68e447565f7f8376c5b525903a68a4bf9e40";
+const KERNELS_SHA256 = "87566beea74320fcd711b585f325245e999f8658f78cd9bfe1dc04d313eb1621";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "8d3df47aea74d1356942657a8f31dd74cf406523126b61b0167641587f3119e8";
+export const IMAGE_SHA256 = "0b74e46d7ed9225301f9fa198346d60fecf524eb88aaa65f814c76c1a14a86e8";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

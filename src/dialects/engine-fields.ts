@@ -41,7 +41,7 @@ export const engineFields = {
     .min(-1)
     .nullish()
     .describe(
-      "The slot that answers, from 0, if it is idle; a busy one is not waited for, since another has what it has read. Default, and -1: the one that has most of the prompt.",
+      "The slot that answers, from 0; while it is busy, the request waits for it. Default, and -1: the one that has most of the prompt.",
     ),
   n_cache_reuse: ignored("cache_reuse of the model says it"),
   n_keep: z

@@ -40,10 +40,7 @@ export function checkRequestLimits(
 ): void {
   const { format, input, slot } = request;
   checkSchemas(request);
-  if (slot !== undefined && slot >= slots) {
-    const numbers = slots === 1 ? "one slot, number 0" : `${slots} slots, numbers 0 to ${slots - 1}`;
-    throw new ServiceError("invalid_parameter", `The model has ${numbers}.`, { param: "id_slot" });
-  }
+  checkSlot(slot, slots);
   if (format.type === "grammar" && format.grammar.length > MAX_GRAMMAR_LENGTH) {
     throw new ServiceError(
       "invalid_parameter",
@@ -55,6 +52,13 @@ export function checkRequestLimits(
   }
   if (input.kind === "chat") checkJson(input.templateVariables, "template variables");
   checkTextLength(promptLength(request), contextSize);
+}
+
+/** @throws ServiceError invalid_parameter when a model with so many slots does not have the one that a request names */
+export function checkSlot(slot: number | undefined, slots: number): void {
+  if (slot === undefined || slot < slots) return;
+  const numbers = slots === 1 ? "one slot, number 0" : `${slots} slots, numbers 0 to ${slots - 1}`;
+  throw new ServiceError("invalid_parameter", `The model has ${numbers}.`, { param: "id_slot" });
 }
 
 /**
