@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "87566beea74320fcd711b585f325245e999f8658f78cd9bfe1dc04d313eb1621";
+const KERNELS_SHA256 = "6274e5120fc5088583d2df66d25a3ddc6c321f57fe94231999e8af40d25318a8";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "0b74e46d7ed9225301f9fa198346d60fecf524eb88aaa65f814c76c1a14a86e8";
+export const IMAGE_SHA256 = "ac1675df75824f37ca432506ef63c974d0e2cf9479f7af85b101c9ad05c34e8a";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {
