@@ -89,11 +89,12 @@ export class SharedRunner {
   /** Never rejects. */
   async #watch(): Promise<void> {
     while (!this.#stopping.signal.aborted) {
+      const news = this.#news.promise;
       if ((await this.#options.place.home()) === "fleet") {
         const ids = await this.#options.leases.ids().catch(() => []);
         for (const id of ids) this.take({ id });
       }
-      await this.#pause(LOOK_MS);
+      await this.#pause(news);
     }
   }
 
@@ -102,9 +103,11 @@ export class SharedRunner {
     const { logger } = this.#options;
     const lines = new RunnerOfLines(this.#options);
     while (!this.#stopping.signal.aborted) {
+      // What is heard from now on is looked at in the next round.
+      const news = this.#news.promise;
       try {
         if (await this.#look(id, lines)) break;
-        await this.#pause(LOOK_MS);
+        await this.#pause(news);
       } catch (error) {
         const { code, message } = ServiceError.from(error);
         // That the server is away has been told.
@@ -194,11 +197,10 @@ export class SharedRunner {
     this.#news = Promise.withResolvers();
   }
 
-  async #pause(millis: number): Promise<void> {
+  async #pause(news: Promise<void>): Promise<void> {
     const timer = new AbortController();
-    const { promise } = this.#news;
-    const slept = sleep(millis, undefined, { signal: timer.signal, ref: false }).catch(() => undefined);
-    await Promise.race([slept, promise]);
+    const slept = sleep(LOOK_MS, undefined, { signal: timer.signal, ref: false }).catch(() => undefined);
+    await Promise.race([slept, news]);
     timer.abort();
   }
 }
