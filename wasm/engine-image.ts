@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "1f0c27ea2a505778569e0a77f9f332924991f7c2e9f7cdb19ab6bfa30b5eb668";
+const KERNELS_SHA256 = "a58b7d557456380f73d2766566090a6fa0fa7a01dff04b256b96d06d05726af3";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "bb85c2ee6d83295f0312fc1f8177138aa825ea0ff8019ed088833e1353dd2dea";
+export const IMAGE_SHA256 = "8f6bdaa28c83a1eb4fda556086200aff98a0b92658f5e018c9e87d4dce08fb04";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

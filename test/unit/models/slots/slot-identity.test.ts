@@ -1,5 +1,10 @@
 import { expect, test } from "vitest";
-import { checkIdentity, isSame, slotIdentity } from "../../../../src/models/slots/slot-identity.ts";
+import {
+  checkIdentity,
+  computingFiles,
+  isSame,
+  slotIdentity,
+} from "../../../../src/models/slots/slot-identity.ts";
 import { engineSpec } from "../../../support/engine-fixture.ts";
 
 const [MODEL, OTHER] = ["1".repeat(64), "2".repeat(64)];
@@ -34,4 +39,12 @@ test.each([
   expect(() => checkIdentity("story", header, now)).toThrow(
     expect.objectContaining({ code: "slot_state_mismatch", message: expect.stringContaining(what) }),
   );
+});
+
+test("a model with adapters is told apart by their files, and not by the scales of those that do not choose", () => {
+  const adapted = (path: string, scale: number) =>
+    engineSpec("/models/a.gguf", { adapters: [{ path, scale }] });
+  expect(computingFiles(adapted("/b.gguf", 1))).toEqual(["/models/a.gguf", "/b.gguf"]);
+  const [one, half] = [1, 0.5].map((scale) => slotIdentity(MODEL, "daybreak", adapted("/b.gguf", scale)));
+  expect(one).toEqual(half);
 });
