@@ -42,9 +42,7 @@ test.each([
 });
 
 test("a model with adapters is told apart by their files, and not by the scales of those that do not choose", () => {
-  const adapted = (path: string, scale: number) =>
-    engineSpec("/models/a.gguf", { adapters: [{ path, scale }] });
-  expect(computingFiles(adapted("/b.gguf", 1))).toEqual(["/models/a.gguf", "/b.gguf"]);
-  const [one, half] = [1, 0.5].map((scale) => slotIdentity(MODEL, "daybreak", adapted("/b.gguf", scale)));
-  expect(one).toEqual(half);
+  const [one, half] = [1, 0.5].map((scale) => ({ ...spec, adapters: [{ path: "/b.gguf", scale }] }));
+  expect(computingFiles(one!)).toEqual(["/models/a.gguf", "/b.gguf"]);
+  expect(slotIdentity(MODEL, "daybreak", one!)).toEqual(slotIdentity(MODEL, "daybreak", half!));
 });
