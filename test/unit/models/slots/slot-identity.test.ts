@@ -42,7 +42,8 @@ test.each([
 });
 
 test("a model with adapters is told apart by their files, and not by the scales of those that do not choose", () => {
-  const [one, half] = [1, 0.5].map((scale) => ({ ...spec, adapters: [{ path: "/b.gguf", scale }] }));
-  expect(computingFiles(one!)).toEqual(["/models/a.gguf", "/b.gguf"]);
-  expect(slotIdentity(MODEL, "daybreak", one!)).toEqual(slotIdentity(MODEL, "daybreak", half!));
+  const one = { ...spec, adapters: [{ path: "/b.gguf", scale: 1 }] };
+  const half = { ...spec, adapters: [{ path: "/b.gguf", scale: 0.5 }] };
+  expect(computingFiles(one)).toEqual(["/models/a.gguf", "/b.gguf"]);
+  expect(slotIdentity(MODEL, "daybreak", one)).toEqual(slotIdentity(MODEL, "daybreak", half));
 });
