@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "a58b7d557456380f73d2766566090a6fa0fa7a01dff04b256b96d06d05726af3";
+const KERNELS_SHA256 = "a259a2577a0ca62e6b521aab4da3a943cd2c27ce51115a9187beefb6e1fb016f";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "8f6bdaa28c83a1eb4fda556086200aff98a0b92658f5e018c9e87d4dce08fb04";
+export const IMAGE_SHA256 = "82e8c382d34eb6506afc27371812ed32f164da0c2a0609f3c0b30229685ca399";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {
