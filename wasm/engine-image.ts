@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "6e43aefddf9f153d64513dd6360a66fd5816925044695bacd87cc5672c731b0c";
+const KERNELS_SHA256 = "a259a2577a0ca62e6b521aab4da3a943cd2c27ce51115a9187beefb6e1fb016f";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "0ba1b35b5b9692a9026c7899b189b674ed5d1f2767a120618083d315996bb250";
+export const IMAGE_SHA256 = "82e8c382d34eb6506afc27371812ed32f164da0c2a0609f3c0b30229685ca399";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

@@ -120,6 +120,9 @@ export const FUNCTIONS = {
   ggml_backend_webgpu_build_multi: 1169,
   ggml_backend_webgpu_graph_compute: 7138,
   "llama_kv_cache_context::set_input_kq_mask": 677,
+  "llama_model_loader::load_all_data": 6345,
+  "llama_file::read_raw": 1292,
+  ggml_backend_tensor_set: 294,
 } as const;
 
 /**
@@ -134,6 +137,9 @@ export const BARRIER_COPIES = [
 
 /** Locals of ggml_graph_compute_thread. */
 export const GRAPH_LOCALS = { pool: 109, graph: 107 } as const;
+
+/** Locals of llama_model_loader::load_all_data where it reads a tensor into memory of its own, and then sets it. */
+export const STAGING_LOCALS = { data: 7, size: 1, tensor: 12 } as const;
 
 /** Addresses of data. */
 export const ADDRESSES = {

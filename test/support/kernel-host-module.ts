@@ -332,6 +332,8 @@ export function linkHost(
       ask_gpu_script: IS_END,
       original_gpu_build: OPERATOR,
       original_gpu_graph: OPERATOR,
+      read_file: DEQUANTIZE,
+      set_tensor: PARSE,
       compute_dup: DUP,
       compute_rope: ROPE,
     },

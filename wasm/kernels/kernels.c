@@ -4,6 +4,7 @@
 #include "grammar.h"
 #include "draft-model.h"
 #include "gpu-replay.h"
+#include "gpu-upload.h"
 #include "graph-thread.h"
 #include "recursion.h"
 #include "slot-state.h"
