@@ -35,7 +35,7 @@ test("a batch of many lines leaves nothing behind with every line", async () => 
   let done = 0;
   await new LinePool(4).run(batchOf(LINES, () => void (done += 1)));
   const waiters = Map.groupBy(
-    race.mock.calls.flatMap(([promises]) => [...promises]),
+    race.mock.calls.map(([promises]) => Array.from(promises)).flat(),
     (each) => each,
   );
   expect(done).toBe(LINES);
