@@ -1,4 +1,3 @@
-import { request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -7,13 +6,11 @@ import { readFrame } from "../../src/fleet/frame.ts";
 import { readJson, writeJson } from "../../src/fleet/json-message.ts";
 import { NATS_SERVER } from "../support/nats-server.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
-import { ask, FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
+import { ask, TestFleet } from "../support/test-fleet.ts";
 
 const LONG = { max_tokens: 1900, ignore_eos: true };
 const IMPOSTOR = "1".repeat(32);
 const BEAT_MS = 500;
-const MIB = 1024 * 1024;
-
 describe.skipIf(NATS_SERVER === null)("the machines of a fleet that work", () => {
   let fleet: TestFleet;
   let desk: TestDaemon;
@@ -29,56 +26,6 @@ describe.skipIf(NATS_SERVER === null)("the machines of a fleet that work", () =>
   afterAll(async () => {
     await observer.close();
     await fleet.stop();
-  });
-
-  test("send a client that does not read no more than a window, and the rest when it does", async () => {
-    let sent = 0;
-    const answers = observer.subscribe("daybreak.answer.*", {
-      callback: (_error, { data }) => void (sent += data.length),
-    });
-    await observer.flush();
-    const wanted = {
-      ...LONG,
-      temperature: 1,
-      seed: 7,
-      grammar: "root ::= [a-z ]+",
-      logprobs: true,
-      top_logprobs: 20,
-    };
-    await ask(desk, "once upon a time", wanted);
-    await expect.poll(() => sent).toBeGreaterThan(2 * MIB);
-    const total = sent;
-    sent = 0;
-    // The buffers of a local socket are small, and do not grow.
-    const body = JSON.stringify({
-      model: FLEET_MODEL,
-      messages: [{ role: "user", content: "once upon a time" }],
-      stream: true,
-      ...wanted,
-    });
-    const text = await new Promise<string>((resolve, reject) => {
-      const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
-      const path = "/v1/chat/completions";
-      const client = request({ socketPath: desk.socket, path, method: "POST", headers }, (answer) => {
-        void (async () => {
-          for (let before = -1; sent !== before;) {
-            before = sent;
-            await sleep(1500);
-          }
-          expect(sent).toBeGreaterThan(0);
-          expect(sent).toBeLessThan(MIB);
-          let all = "";
-          for await (const piece of answer.setEncoding("utf8")) all += String(piece);
-          return all;
-        })().then(resolve, reject);
-      });
-      client.on("error", reject);
-      client.end(body);
-    });
-    answers.unsubscribe();
-    expect(sent).toBeGreaterThan(0.9 * total);
-    expect(text).toContain('"finish_reason":"length"');
-    expect(text).toContain("data: [DONE]");
   });
 
   test("of another engine do not continue its answers, and may begin others", async () => {
