@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "1f0c27ea2a505778569e0a77f9f332924991f7c2e9f7cdb19ab6bfa30b5eb668";
+const KERNELS_SHA256 = "a259a2577a0ca62e6b521aab4da3a943cd2c27ce51115a9187beefb6e1fb016f";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "bb85c2ee6d83295f0312fc1f8177138aa825ea0ff8019ed088833e1353dd2dea";
+export const IMAGE_SHA256 = "82e8c382d34eb6506afc27371812ed32f164da0c2a0609f3c0b30229685ca399";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

@@ -36,11 +36,23 @@ const ALWAYS_TOKENIZED = 64 * 1024;
  */
 export function checkRequestLimits(
   request: GenerationRequest,
-  { contextSize, slots }: { readonly contextSize: number; readonly slots: number },
+  {
+    contextSize,
+    slots,
+    cacheReuse = 0,
+  }: { readonly contextSize: number; readonly slots: number; readonly cacheReuse?: number | undefined },
 ): void {
   const { format, input, slot } = request;
   checkSchemas(request);
   checkSlot(slot, slots);
+  // What is kept for other requests would have parts that were computed behind something else.
+  if (request.cacheReuse && cacheReuse === 0) {
+    throw new ServiceError(
+      "invalid_parameter",
+      "n_cache_reuse: the model was loaded without reuse of moved parts of prompts; load it with cache_reuse, or leave the field out.",
+      { param: "n_cache_reuse" },
+    );
+  }
   if (format.type === "grammar" && format.grammar.length > MAX_GRAMMAR_LENGTH) {
     throw new ServiceError(
       "invalid_parameter",

@@ -56,6 +56,8 @@ export interface InferenceRequest {
    */
   readonly onTokens?: ((tokens: readonly TokenLogprob[]) => void) | undefined;
   readonly cachePrompt?: boolean | undefined;
+  /** Least tokens of a moved part of the prompt that is reused, 0: none is; absent: as the model was loaded. */
+  readonly cacheReuse?: number | undefined;
   /** The slot that answers, from 0, once it is idle; absent: any. */
   readonly slot?: number | undefined;
   /** What a context that shifts does when it is full; absent: as the model was loaded. */
