@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "6274e5120fc5088583d2df66d25a3ddc6c321f57fe94231999e8af40d25318a8";
+const KERNELS_SHA256 = "a259a2577a0ca62e6b521aab4da3a943cd2c27ce51115a9187beefb6e1fb016f";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "ac1675df75824f37ca432506ef63c974d0e2cf9479f7af85b101c9ad05c34e8a";
+export const IMAGE_SHA256 = "82e8c382d34eb6506afc27371812ed32f164da0c2a0609f3c0b30229685ca399";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {
