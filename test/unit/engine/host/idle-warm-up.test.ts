@@ -88,10 +88,11 @@ describe("the rest of the warm-up", () => {
   });
 
   it("is given up when the driver refuses a program, and says so when the engine is lost", async () => {
-    const refuse =
-      (error: Error): LaterStep =>
-      () =>
-        Promise.reject(error);
+    const refuse = (error: Error): LaterStep => {
+      return async () => {
+        throw error;
+      };
+    };
     idle([refuse(new Error("refused")), step("b")]).begin();
     await vi.advanceTimersByTimeAsync(LONG_MS);
     expect([log, fatal]).toEqual([[], []]);
