@@ -40,6 +40,11 @@ function idle(steps: readonly LaterStep[], sharedContext = false): IdleWarmUp {
   return new IdleWarmUp(engine, steps, { sharedContext, onFatal: (reason) => fatal.push(reason) });
 }
 
+const refuse =
+  (error: Error): LaterStep =>
+  async () => {
+    throw error;
+  };
 const holding = (tokens: number): Slot => ({ tokens, isBusy: false, lastUsed: 1 });
 
 describe("the rest of the warm-up", () => {
@@ -88,11 +93,6 @@ describe("the rest of the warm-up", () => {
   });
 
   it("is given up when the driver refuses a program, and says so when the engine is lost", async () => {
-    const refuse = (error: Error): LaterStep => {
-      return async () => {
-        throw error;
-      };
-    };
     idle([refuse(new Error("refused")), step("b")]).begin();
     await vi.advanceTimersByTimeAsync(LONG_MS);
     expect([log, fatal]).toEqual([[], []]);
