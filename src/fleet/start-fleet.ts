@@ -10,7 +10,7 @@ import type { FollowRequest } from "../http/middleware/request-log.ts";
 import type { FollowWork } from "../inference/follow-work.ts";
 import type { Inference } from "../inference/inference.ts";
 import type { Metrics } from "../metrics/metrics.ts";
-import type { Models } from "../models/model.ts";
+import type { Models } from "../models/models.ts";
 import type { Offer } from "./call-schemas.ts";
 import { Dispatch } from "./dispatch.ts";
 import { findIn } from "./find-model.ts";
