@@ -17,6 +17,7 @@ import { memoryTotal } from "../machine/memory-limits.ts";
 import { residentBytes } from "../machine/process-memory.ts";
 import type { Model } from "../models/model.ts";
 import type { Models } from "../models/models.ts";
+import type { RunOutcome } from "../batches/batch.ts";
 import type { Batches } from "../batches/batches.ts";
 import { BatchRoom } from "../batches/batch-room.ts";
 import { BATCH_FORMATS } from "./batch-formats.ts";
@@ -87,13 +88,12 @@ export async function createServices(
       batches: batches.running,
     }),
   });
-  const batches: BatchRoom = new BatchRoom({
-    config,
+  const batchParts = {
     formats: BATCH_FORMATS,
     events,
-    logger,
-    onLine: (outcome) => metrics.batchLine(outcome),
-  });
+    onLine: (outcome: RunOutcome) => metrics.batchLine(outcome),
+  };
+  const ownBatches = new BatchRoom({ ...batchParts, config, logger });
   const openFile = createFileOpener();
   const life: Life = { state: "starting" };
   const host = {
@@ -121,6 +121,7 @@ export async function createServices(
           version,
           logger,
         });
+  const batches = fleet?.batches({ ...batchParts, own: ownBatches }) ?? ownBatches;
   if (fleet?.peers) store.usePeers(fleet.peers);
   const ownInference: Inference = createInference({
     models: ownModels,
