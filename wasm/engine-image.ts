@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "8bb45ecba05537dafb74a56269da679f9965a8f86741e4f16b49370bcbf8fb47";
+const KERNELS_SHA256 = "e3a01f2a9a64d229bfd376c4fe678eb44c79bad57cbdc0408b64f77b96fe59b7";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "9b245047a89ff08d6541a8def05474a39e784de97f6d5a204156b8f19b243bd2";
+export const IMAGE_SHA256 = "4ca4d659fa1b1a3ef03f483867b80eab585a5cf7e89be8cc7f4b709b5d1456df";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

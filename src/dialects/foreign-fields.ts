@@ -24,6 +24,12 @@ export const foreignFields = {
   guided_whitespace_pattern: refused("describe the answer with a grammar"),
   grammar_lazy: refused("a grammar holds from the first token", false),
   reasoning_format: refused("reasoning is always apart from the text of an answer", "auto", "deepseek"),
+  "speculative.n_min": refused("how few tokens are worth a step is learned; limit guesses with draft_max", 0),
+  "speculative.p_min": refused(
+    "how sure a draft model has to be is fixed; limit guesses with draft_max",
+    0,
+    0.75,
+  ),
   guided_decoding_backend: ignored("there is one"),
   spaces_between_special_tokens: ignored("special tokens are never part of the text"),
   request_id: ignored("send it in the header X-Request-Id"),
