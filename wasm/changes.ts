@@ -1,7 +1,7 @@
 import type { Splice } from "./linker/splice.ts";
 import type { FUNCTIONS } from "./llama-cpp-build.ts";
 import { CACHE_FORMATS, QUANTIZATIONS, VEC_DOTS } from "./quantizations.ts";
-import { BARRIER_SPLICES, GRAPH_SPLICE } from "./splices.ts";
+import { BARRIER_SPLICES, GRAPH_SPLICE, STAGING_SPLICES } from "./splices.ts";
 
 /** Name of a llama.cpp function. */
 export type StockFunction = keyof typeof FUNCTIONS;
@@ -18,6 +18,8 @@ export const SLOT_KERNELS = [
   "daybreak_slot_save",
   "daybreak_slot_restore",
   "daybreak_slot_erase",
+  "daybreak_slot_reserve",
+  "daybreak_slot_release",
 ] as const;
 
 const PAGE_BYTES = 64 * 1024;
@@ -188,6 +190,19 @@ export const CHANGES: readonly Change[] = [
       kernel_gpu_graph: "ggml_backend_webgpu_graph_compute",
     },
     scriptCalls: { ask_gpu_script: "wgpuInstanceHasWGSLLanguageFeature" },
+  },
+  {
+    what: "Weights for a GPU go there in pieces as they are read, and not through the heap.",
+    why: "The package reads a whole tensor into the heap and copies it from there, so that a large one is in memory three times.",
+    check: "test/gpu/uploads.test.ts",
+    imports: { read_file: "llama_file::read_raw", set_tensor: "ggml_backend_tensor_set" },
+    splices: STAGING_SPLICES,
+  },
+  {
+    what: "Which cells each token of a step sees is told by comparing positions, many at a time.",
+    why: "The package looks at each cell for each token, which takes half of a prompt's time on a GPU's host.",
+    check: "test/unit/wasm/attention-mask.test.ts",
+    replace: { kernel_kq_mask: "llama_kv_cache_context::set_input_kq_mask" },
   },
   {
     what: "The heap may grow to 16 GB.",

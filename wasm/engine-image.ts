@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "e3a01f2a9a64d229bfd376c4fe678eb44c79bad57cbdc0408b64f77b96fe59b7";
+const KERNELS_SHA256 = "940a42149b8bf0dac4f5012667903d654dd527677773a675dee946c613b97f89";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "4ca4d659fa1b1a3ef03f483867b80eab585a5cf7e89be8cc7f4b709b5d1456df";
+export const IMAGE_SHA256 = "0688ddf3fb46cd927b1eb0d10964bedd70245001459602404a298718a188871e";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

@@ -119,6 +119,10 @@ export const FUNCTIONS = {
   dequantize_row_iq1_m: 7312,
   ggml_backend_webgpu_build_multi: 1169,
   ggml_backend_webgpu_graph_compute: 7138,
+  "llama_kv_cache_context::set_input_kq_mask": 677,
+  "llama_model_loader::load_all_data": 6345,
+  "llama_file::read_raw": 1292,
+  ggml_backend_tensor_set: 294,
 } as const;
 
 /**
@@ -133,6 +137,9 @@ export const BARRIER_COPIES = [
 
 /** Locals of ggml_graph_compute_thread. */
 export const GRAPH_LOCALS = { pool: 109, graph: 107 } as const;
+
+/** Locals of llama_model_loader::load_all_data where it reads a tensor into memory of its own, and then sets it. */
+export const STAGING_LOCALS = { data: 7, size: 1, tensor: 12 } as const;
 
 /** Addresses of data. */
 export const ADDRESSES = {
@@ -206,6 +213,18 @@ export const OFFSETS = {
   "webgpu_context.batch_compute_passes": { at: 88, in: "ggml_backend_webgpu_build_multi" },
   "ggml_backend.context": { at: 144, in: "ggml_backend_webgpu_graph_compute" },
   "ggml_backend_buffer.context": { at: 96, in: "ggml_backend_webgpu_buffer_get_tensor" },
+  "llama_kv_cache_context.kv": { at: 16, in: "llama_kv_cache_context::set_input_kq_mask" },
+  "llama_kv_cache.v_cells": { at: 176, in: "llama_kv_cache_context::set_input_kq_mask" },
+  "llama_kv_cache.seq_to_stream": { at: 184, in: "llama_kv_cache_context::set_input_kq_mask" },
+  "llama_kv_cells.pos": { at: 32, in: "llama_kv_cache_context::set_input_kq_mask" },
+  "llama_kv_cells.ext": { at: 56, in: "llama_kv_cache_context::set_input_kq_mask" },
+  "llama_kv_cells.seq": { at: 104, in: "llama_kv_cache_context::set_input_kq_mask" },
+  "llama_ubatch.n_tokens": { at: 4, in: "llama_kv_cache_context::set_input_kq_mask" },
+  "llama_ubatch.n_pos": { at: 20, in: "llama_kv_cache_context::set_input_kq_mask" },
+  "llama_ubatch.pos": { at: 40, in: "llama_kv_cache_context::set_input_kq_mask" },
+  "llama_ubatch.seq_id": { at: 56, in: "llama_kv_cache_context::set_input_kq_mask" },
+  "llama_hparams.use_alibi": { at: 16797, in: "llama_kv_cache_context::set_input_kq_mask" },
+  "llama_hparams.non_causal_type": { at: 12592, in: "llama_kv_cache_context::set_input_kq_mask" },
 } as const;
 
 /** Numbers of enum ggml_op. */

@@ -46,4 +46,11 @@ export const MEMORY_CELLS = {
   gpuPass: 312,
   /** uint64: graphs that the GPU has computed. */
   gpuReplay: 320,
+  /** uint64: a bit for each slot that only a request which names it may have. */
+  reservedSlots: 328,
+  /** uint32: 1 when the script gives the GPU what it reads of a file. */
+  gpuUploads: 336,
+  /** uint64 each: where a tensor for the GPU would be read to, and how much of it the GPU has been given instead. */
+  uploadFrom: 344,
+  uploadedBytes: 352,
 } as const;

@@ -1,11 +1,15 @@
 import { uleb } from "./linker/byte-writer.ts";
 import type { Splice } from "./linker/splice.ts";
-import { BARRIER_COPIES, FUNCTIONS, GRAPH_LOCALS, OFFSETS } from "./llama-cpp-build.ts";
+import { BARRIER_COPIES, FUNCTIONS, GRAPH_LOCALS, OFFSETS, STAGING_LOCALS } from "./llama-cpp-build.ts";
 
 const [LOOP, EMPTY, BR_IF, END, DROP, I32_EQ] = [0x03, 0x40, 0x0d, 0x0b, 0x1a, 0x46];
 const I32_ONE = [0x41, 0x01];
+const I32_ZERO = [0x41, 0x00];
+const I64_ZERO = [0x42, 0x00];
+const MEMORY_FILL = [0xfc, 0x0b, 0x00];
 const get = (local: number): number[] => [0x20, ...uleb(local)];
 const set = (local: number): number[] => [0x21, ...uleb(local)];
+const call = (name: keyof typeof FUNCTIONS): number[] => [0x10, ...uleb(FUNCTIONS[name])];
 const tee = (local: number): number[] => [0x22, ...uleb(local)];
 /** Alignment to 4 and 8 bytes, and an offset. */
 const word = (offset: number): number[] => [0x02, ...uleb(offset)];
@@ -50,3 +54,32 @@ export const GRAPH_SPLICE: Splice = {
   kernel: "kernel_graph_of",
   behind: set(graph),
 };
+
+const { data, size, tensor } = STAGING_LOCALS;
+const READ = [...get(data), ...get(size), ...call("llama_file::read_raw")];
+const SET_TENSOR = [
+  ...get(tensor),
+  ...get(data),
+  ...I64_ZERO,
+  ...get(size),
+  ...call("ggml_backend_tensor_set"),
+];
+
+/**
+ * llama_model_loader::load_all_data reads a tensor that is not in the heap into memory that it has made for it, and gives it to its
+ * device, which our kernel does; the file is on the stack. That memory was filled with zeros before, so that all of it was resident.
+ */
+export const STAGING_SPLICES: readonly Splice[] = [
+  {
+    index: FUNCTIONS["llama_model_loader::load_all_data"],
+    find: [...READ, ...SET_TENSOR],
+    times: 1,
+    push: [...get(data), ...get(size), ...get(tensor)],
+    kernel: "kernel_stage_tensor",
+  },
+  {
+    index: FUNCTIONS["llama_model_loader::load_all_data"],
+    find: [...get(data), ...I32_ZERO, ...get(size), ...MEMORY_FILL],
+    times: 1,
+  },
+];

@@ -3,11 +3,12 @@ import type { BarrierCopy, BuildFacts } from "./print-facts.ts";
 import type { StockModule } from "./stock-module.ts";
 
 const [LOOP, BR_IF, END, I32_EQ] = [0x03, 0x0d, 0x0b, 0x46];
-const [GET, SET, TEE, I64_LOAD] = [0x20, 0x21, 0x22, 0x29];
+const [GET, SET, TEE, I64_LOAD, I64_CONST, CALL] = [0x20, 0x21, 0x22, 0x29, 0x42, 0x10];
 const ATOMIC_LOAD = (0xfe << 16) | 0x10;
 
 const WAIT = [LOOP, GET, ATOMIC_LOAD, GET, I32_EQ, BR_IF, END];
 const TAKE_GRAPH = [TEE, I64_LOAD, SET];
+const STAGE_TENSOR = [GET, GET, CALL, GET, GET, I64_CONST, GET, CALL];
 
 type Layout = Pick<BuildFacts, "functions" | "offsets">;
 
@@ -48,6 +49,24 @@ export function findGraphLocals(
   );
   if (place === undefined || others.length > 0) return undefined;
   return { pool: code[place]!.number, graph: code[place + 2]!.number };
+}
+
+/** Where llama_model_loader::load_all_data reads a tensor and sets it; undefined when it is not there just once. */
+export function findStagingLocals(
+  stock: StockModule,
+  { functions }: Pick<Layout, "functions">,
+): BuildFacts["stagingLocals"] | undefined {
+  const index = functions["llama_model_loader::load_all_data"];
+  if (index === undefined) return undefined;
+  const code = stock.code(index);
+  const [place, ...others] = placesOf(code, STAGE_TENSOR).filter(
+    (at) =>
+      code[at + 2]!.number === functions["llama_file::read_raw"] &&
+      code[at + 7]!.number === functions["ggml_backend_tensor_set"],
+  );
+  if (place === undefined || others.length > 0) return undefined;
+  const local = (at: number): number => code[place + at]!.number;
+  return { data: local(0), size: local(1), tensor: local(3) };
 }
 
 function placesOf(code: readonly Instruction[], opcodes: readonly number[]): number[] {

@@ -1,4 +1,4 @@
-import { findBarrierCopies, findGraphLocals } from "./copied-code.ts";
+import { findBarrierCopies, findGraphLocals, findStagingLocals } from "./copied-code.ts";
 import { FunctionFinder } from "./find-functions.ts";
 import { initialMemory, numberedNames } from "./initial-memory.ts";
 import { findNumber, type NumberPlaces } from "./find-numbers.ts";
@@ -55,6 +55,8 @@ export function findFacts(known: BuildFacts, before: StockModule, after: StockMo
   findings.push(whole("copies of ggml_barrier", known.barrierCopies, barrierCopies));
   const graphLocals = findGraphLocals(after, pinned);
   findings.push(whole("locals of ggml_graph_compute_thread", known.graphLocals, graphLocals));
+  const stagingLocals = findStagingLocals(after, pinned);
+  findings.push(whole("locals of llama_model_loader::load_all_data", known.stagingLocals, stagingLocals));
   const facts: BuildFacts = {
     wllamaVersion: after.version,
     llamaCppBuild: after.llamaCpp,
@@ -62,6 +64,7 @@ export function findFacts(known: BuildFacts, before: StockModule, after: StockMo
     functions,
     barrierCopies,
     graphLocals: graphLocals ?? known.graphLocals,
+    stagingLocals: stagingLocals ?? known.stagingLocals,
     addresses,
     offsets,
     operators: numbersOf("operators"),

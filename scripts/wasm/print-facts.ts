@@ -8,6 +8,7 @@ export interface BuildFacts {
   readonly functions: Readonly<Record<string, number>>;
   readonly barrierCopies: readonly BarrierCopy[];
   readonly graphLocals: { readonly pool: number; readonly graph: number };
+  readonly stagingLocals: { readonly data: number; readonly size: number; readonly tensor: number };
   readonly addresses: Readonly<Record<string, number>>;
   readonly offsets: Readonly<Record<string, { readonly at: number; readonly in: string }>>;
   readonly operators: Numbers;
@@ -33,6 +34,7 @@ export const PINNED_FACTS: BuildFacts = {
   functions: pinned.FUNCTIONS,
   barrierCopies: pinned.BARRIER_COPIES,
   graphLocals: pinned.GRAPH_LOCALS,
+  stagingLocals: pinned.STAGING_LOCALS,
   addresses: pinned.ADDRESSES,
   offsets: pinned.OFFSETS,
   operators: pinned.OPERATORS,
@@ -68,6 +70,9 @@ ${facts.barrierCopies.map((copy) => `  ${inline({ ...copy })},\n`).join("")}] as
 
 /** Locals of ggml_graph_compute_thread. */
 export const GRAPH_LOCALS = ${inline({ ...facts.graphLocals })} as const;
+
+/** Locals of llama_model_loader::load_all_data where it reads a tensor into memory of its own, and then sets it. */
+export const STAGING_LOCALS = ${inline({ ...facts.stagingLocals })} as const;
 
 /** Addresses of data. */
 export const ADDRESSES = ${record(facts.addresses)} as const;

@@ -41,9 +41,16 @@ export const engineFields = {
     .min(-1)
     .nullish()
     .describe(
-      "The slot that answers, from 0, if it is idle; a busy one is not waited for, since another has what it has read. Default, and -1: the one that has most of the prompt.",
+      "The slot that answers, from 0; while it is busy, the request waits for it. Default, and -1: the one that has most of the prompt.",
     ),
-  n_cache_reuse: ignored("cache_reuse of the model says it"),
+  n_cache_reuse: z
+    .int()
+    .min(0)
+    .max(MOST_SHIFTED_TOKENS)
+    .nullish()
+    .describe(
+      "Least tokens of a part of the prompt that is taken from the KV cache although what precedes it has changed; 0: none is. More than 0 needs a model that was loaded with cache_reuse. Default: cache_reuse of the load.",
+    ),
   n_keep: z
     .int()
     .min(-1)
@@ -74,7 +81,7 @@ const engineObject = z.object(engineFields);
 
 export function toEngineFields(
   body: Partial<z.output<typeof engineObject>>,
-): Pick<InferenceRequest, "cachePrompt" | "adapters" | "shift" | "slot"> {
+): Pick<InferenceRequest, "cachePrompt" | "cacheReuse" | "adapters" | "shift" | "slot"> {
   const adapters = body.lora?.map(({ id, name, scale }) => ({
     id: id ?? undefined,
     name: name ?? undefined,
@@ -84,6 +91,7 @@ export function toEngineFields(
   const isShifted = keep != null || discard != null;
   return {
     cachePrompt: body.cache_prompt ?? undefined,
+    ...(body.n_cache_reuse != null && { cacheReuse: body.n_cache_reuse }),
     ...(adapters && { adapters }),
     ...(slot != null && slot >= 0 && { slot }),
     ...(isShifted && { shift: { keep: keep ?? undefined, discard: discard ?? undefined } }),

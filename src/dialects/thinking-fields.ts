@@ -12,13 +12,29 @@ export const thinkingFields = {
     "Most tokens of thinking; then the model has to answer. More than 0 enables thinking on models that support it; -1: no limit.",
   ),
   thinking_token_budget: budget.describe("Another name of thinking_budget_tokens."),
+  reasoning_budget_tokens: budget.describe("Another name of thinking_budget_tokens."),
 };
 
 /** The same, in APIs that continue texts, where thinking is part of the answer. */
 export const noThinkingFields = {
   thinking_budget_tokens: refused("limit thinking and answer together with max_tokens", -1),
   thinking_token_budget: refused("limit thinking and answer together with max_tokens"),
+  reasoning_budget_tokens: refused("limit thinking and answer together with max_tokens", -1),
 };
+
+/** Whether a model thinks, and how much, as Ollama takes it. */
+export const thinkSchema = z.union([z.boolean(), z.enum(["low", "medium", "high", "max"])]).nullish();
+
+/** A level is for chat templates that read reasoning_effort; for others it limits the tokens of thinking. */
+export function toThink(think: z.output<typeof thinkSchema>): {
+  thinking?: boolean;
+  templateVariables?: Record<string, unknown>;
+} {
+  if (think == null) return {};
+  return typeof think === "string"
+    ? { thinking: true, templateVariables: { reasoning_effort: think } }
+    : { thinking: think };
+}
 
 const thinkingObject = z.object(thinkingFields);
 
@@ -26,6 +42,7 @@ const thinkingObject = z.object(thinkingFields);
 export function toReasoningBudget(body: Partial<z.output<typeof thinkingObject>>): {
   reasoningBudget?: number;
 } {
-  const asked = body.thinking_budget_tokens ?? body.thinking_token_budget ?? -1;
+  const asked =
+    body.thinking_budget_tokens ?? body.thinking_token_budget ?? body.reasoning_budget_tokens ?? -1;
   return asked < 0 ? {} : { reasoningBudget: asked };
 }

@@ -72,7 +72,8 @@ export class EngineHandle implements Engine, EngineReceiver {
     onEvent: (event: GenerationEvent) => void,
     signal: AbortSignal,
   ): Promise<void> {
-    checkRequestLimits(request, { contextSize: this.info.contextSize, slots: this.spec.slots });
+    const { slots, cacheReuse } = this.spec;
+    checkRequestLimits(request, { contextSize: this.info.contextSize, slots, cacheReuse });
     const read = (message: CallMessage): Reading<void> => {
       if (message.type !== "events") return "unexpected";
       // An answer may end while its cancel is on the way: its events are dropped, but the call is done.

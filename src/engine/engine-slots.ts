@@ -89,6 +89,17 @@ export class EngineSlots {
     return (await this.#ask({ action: "erase", slot }, "erase", signal)).tokens;
   }
 
+  /** Keeps a slot for requests that name it; returns whether another request has it still. */
+  async reserve(slot: number, signal: AbortSignal): Promise<boolean> {
+    this.#checkSlot(slot);
+    return (await this.#ask({ action: "reserve", slot }, "reserve", signal)).isBusy;
+  }
+
+  /** Ends what {@link reserve} began. */
+  async release(slot: number, signal: AbortSignal): Promise<void> {
+    await this.#ask({ action: "release", slot }, "done", signal);
+  }
+
   async *#read(bytes: number, signal: AbortSignal): AsyncGenerator<Uint8Array<ArrayBuffer>, void, undefined> {
     for (let offset = 0; offset < bytes; offset += STATE_PIECE_BYTES) {
       const { data } = await this.#ask({ action: "read", offset }, "read", signal);

@@ -36,13 +36,22 @@ const ALWAYS_TOKENIZED = 64 * 1024;
  */
 export function checkRequestLimits(
   request: GenerationRequest,
-  { contextSize, slots }: { readonly contextSize: number; readonly slots: number },
+  {
+    contextSize,
+    slots,
+    cacheReuse = 0,
+  }: { readonly contextSize: number; readonly slots: number; readonly cacheReuse?: number | undefined },
 ): void {
   const { format, input, slot } = request;
   checkSchemas(request);
-  if (slot !== undefined && slot >= slots) {
-    const numbers = slots === 1 ? "one slot, number 0" : `${slots} slots, numbers 0 to ${slots - 1}`;
-    throw new ServiceError("invalid_parameter", `The model has ${numbers}.`, { param: "id_slot" });
+  checkSlot(slot, slots);
+  // What is kept for other requests would have parts that were computed behind something else.
+  if (request.cacheReuse && cacheReuse === 0) {
+    throw new ServiceError(
+      "invalid_parameter",
+      "n_cache_reuse: the model was loaded without reuse of moved parts of prompts; load it with cache_reuse, or leave the field out.",
+      { param: "n_cache_reuse" },
+    );
   }
   if (format.type === "grammar" && format.grammar.length > MAX_GRAMMAR_LENGTH) {
     throw new ServiceError(
@@ -55,6 +64,13 @@ export function checkRequestLimits(
   }
   if (input.kind === "chat") checkJson(input.templateVariables, "template variables");
   checkTextLength(promptLength(request), contextSize);
+}
+
+/** @throws ServiceError invalid_parameter when a model with so many slots does not have the one that a request names */
+export function checkSlot(slot: number | undefined, slots: number): void {
+  if (slot === undefined || slot < slots) return;
+  const numbers = slots === 1 ? "one slot, number 0" : `${slots} slots, numbers 0 to ${slots - 1}`;
+  throw new ServiceError("invalid_parameter", `The model has ${numbers}.`, { param: "id_slot" });
 }
 
 /**

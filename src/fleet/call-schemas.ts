@@ -64,6 +64,7 @@ const generateSchema = z.object({
   /** Also send each token as it is generated. */
   wantsTokens: z.boolean(),
   cachePrompt: z.boolean().optional(),
+  cacheReuse: count.optional(),
   shift: z.object({ keep: z.int().optional(), discard: z.int().optional() }).optional(),
   adapters: z.array(z.object({ id: count.optional(), name: text.optional(), scale: z.number() })).optional(),
   details: z.boolean().optional(),

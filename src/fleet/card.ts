@@ -8,9 +8,13 @@ import { z } from "zod";
 /** Machines with another number do not work together; it changes when a message does. */
 export const PROTOCOL = 1;
 
+/** Of a message with a card: hundreds of models; what is longer is not read. */
+export const MOST_CARD_BYTES = 256 * 1024;
+/** Of a message with a beat. */
+export const MOST_BEAT_BYTES = 64 * 1024;
 /** Longest name of a model, file, processor or GPU. */
 const MOST_CHARACTERS = 1024;
-/** More than anyone keeps; a card must also fit into one message. */
+/** More than fit into a message. */
 const MOST_MODELS = 10_000;
 const MOST_GPUS = 64;
 const MOST_ADAPTERS = 16;

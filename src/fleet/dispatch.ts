@@ -3,6 +3,7 @@ import type { Models } from "../models/model.ts";
 import { isLost, mayWorkElsewhere, notContinued, toClient } from "./answers-elsewhere.ts";
 import type { Beat, CardModel } from "./card.ts";
 import { findIn } from "./find-model.ts";
+import { Patience } from "./patience.ts";
 import { inOrder, isSame, type ModelKey, type Place, placesOf, type PlacedMachine } from "./places.ts";
 import type { Presence } from "./presence.ts";
 import { type Mark, PromptMemory } from "./prompt-memory.ts";
@@ -13,8 +14,6 @@ import { WaitingLine } from "./waiting-line.ts";
 const RETRY_MS = 250;
 /** How often those who wait hear of what many machines have told. */
 const NEWS_MS = 20;
-/** How long what was lost with its machine waits for another one. */
-const PATIENCE_MS = 30_000;
 
 /** More than any machine has. */
 const ALL_SLOTS = 1024;
@@ -29,7 +28,7 @@ export interface FoundModel extends ModelKey {
 
 export interface DispatchOptions {
   readonly self: Pick<SelfDescription, "card" | "beat" | "model">;
-  readonly presence: Pick<Presence, "machines" | "get" | "onChange" | "missing">;
+  readonly presence: Pick<Presence, "isConnected" | "machines" | "get" | "onChange" | "missing">;
   /** Of this machine alone. */
   readonly models: Pick<Models, "get" | "defaultAlias">;
   /** Requests for one model that may wait. */
@@ -46,7 +45,7 @@ export interface BeginOptions {
   /** It belongs to a request that was admitted: it may wait however many do. */
   readonly isFurther?: boolean;
   /** It continues an answer that has begun: on equal engines only, before all that wait. */
-  readonly continues?: { readonly engine: string } | undefined;
+  readonly continues?: { readonly engine: string; readonly hasTold: boolean } | undefined;
 }
 
 /** Decides which machine works on a request. */
@@ -142,16 +141,8 @@ export class Dispatch {
     options: BeginOptions,
   ): Promise<{ readonly place: Place; readonly result: Result }> {
     const { signal, isFurther = false, continues } = options;
-    const until = performance.now() + PATIENCE_MS;
-    // A request whose machine is gone waits for another one, as an answer does.
-    let hasLost = continues !== undefined;
-    const patience = {
-      lost: (): void => {
-        hasLost = true;
-      },
-      hasLost: (): boolean => hasLost,
-      isLeft: (): boolean => hasLost && performance.now() < until,
-    };
+    const { presence } = this.#options;
+    const patience = new Patience(continues, () => presence.isConnected);
     const attempt = async () => await this.#attempt(model, work, options, patience);
     return await this.#line(model).run(attempt, signal, {
       isFirst: continues !== undefined,
@@ -169,11 +160,7 @@ export class Dispatch {
     model: FoundModel,
     work: (place: Place) => Promise<Result>,
     { marks, signal, needsSlot = true, continues }: BeginOptions,
-    patience: {
-      readonly lost: () => void;
-      readonly hasLost: () => boolean;
-      readonly isLeft: () => boolean;
-    },
+    patience: Patience,
   ): Promise<{ place: Place; result: Result } | undefined> {
     const places = this.#places(model).filter(({ engine }) => !continues || engine === continues.engine);
     const free = places.filter(({ isFree }) => isFree || !needsSlot);
@@ -200,16 +187,15 @@ export class Dispatch {
         if (!place.isLocal) this.#count(place.machine, place.name, isBusy ? ALL_SLOTS : -1);
         signal.throwIfAborted();
         if (!mayWorkElsewhere(error)) throw error;
-        if (isLost(error)) patience.lost();
+        if (isLost(error)) patience.hasLost = true;
         if (isBusy) mayWait = true;
         else failure ??= error;
       }
     }
-    if (mayWait || patience.isLeft()) return undefined;
-    if (continues) throw notContinued(failure);
     const missing = places.length === 0 ? this.missing(model.alias) : undefined;
+    if (mayWait || patience.isLeft(missing !== undefined)) return undefined;
     if (missing) throw missing;
-    if (patience.hasLost()) throw notContinued(failure);
+    if (patience.hasLost) throw notContinued(failure);
     throw toClient(failure ?? gone(model.alias));
   }
 

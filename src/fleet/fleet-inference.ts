@@ -224,7 +224,11 @@ export class FleetInference implements Inference {
       const begun = await dispatch.begin<Giving>(
         model,
         async (each) => await this.#give(each, model, { ...request, isCounted: false }, deadline.signal),
-        { marks, signal: deadline.signal, continues: { engine: place.engine } },
+        {
+          marks,
+          signal: deadline.signal,
+          continues: { engine: place.engine, hasTold: !transcript.isEmpty },
+        },
       );
       current = begun.place;
       return begun.result;
@@ -246,13 +250,14 @@ export class FleetInference implements Inference {
     schema: z.ZodType<Answer>,
     locally: (request: Request) => Promise<Answer>,
   ): Promise<Answer> {
-    const { dispatch } = this.#options;
+    const { dispatch, config } = this.#options;
     const model = await this.#find(request.model);
     if (!model) return await this.#alone(request, locally(request));
     const needsSlot = NEEDS_SLOT.has(op);
     const work = async (place: Place): Promise<{ answer: Answer }> => {
       if (place.isLocal) return { answer: await locally({ ...request, mayWait: false }) };
-      const call = this.#open(place, model, encodeShort(op, request), needsSlot, signal);
+      using deadline = new Deadline(signal, config.engine.request_timeout);
+      const call = this.#open(place, model, encodeShort(op, request), needsSlot, deadline.signal);
       try {
         return { answer: await shortAnswer(call, schema) };
       } finally {

@@ -47,8 +47,9 @@ export function withFleetModels(
   };
   const managing: Pick<
     Models,
-    "delete" | "unload" | "copy" | "setDefault" | "scaleAdapters" | "acquire" | "slots"
+    "load" | "delete" | "unload" | "copy" | "setDefault" | "scaleAdapters" | "acquire" | "slots"
   > = {
+    load: async (options, signal) => await here(options.alias, async () => await local.load(options, signal)),
     delete: async (name) => await here(name, async () => await local.delete(name)),
     unload: async (name, options) => await here(name, async () => await local.unload(name, options)),
     copy: async (source, target) => await here(source, async () => await local.copy(source, target)),

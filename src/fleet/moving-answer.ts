@@ -73,7 +73,7 @@ export class MovingAnswer implements AsyncIterableIterator<InferenceEvent, undef
   async *#run(): AsyncGenerator<InferenceEvent, undefined, undefined> {
     const { transcript, deadline } = this.#options;
     do {
-      let failure: unknown = new MachineLost("it ends before it is complete");
+      let failure: unknown;
       try {
         for await (const event of this.#giving.stream.events) {
           const fresh = transcript.take(event);
@@ -84,7 +84,7 @@ export class MovingAnswer implements AsyncIterableIterator<InferenceEvent, undef
       } catch (error) {
         failure = deadline.signal.aborted ? deadline.signal.reason : error;
       }
-      if (!this.#isOver) await this.#move(failure);
+      if (!this.#isOver) await this.#move(failure ?? new MachineLost("it ends before it is complete"));
     } while (!this.#isOver);
     if (!this.#isLeft) deadline.signal.throwIfAborted();
     return undefined;

@@ -1,7 +1,16 @@
 import type { Logger } from "pino";
-import { type Beat, beatSchema, type Card, cardSchema, PROTOCOL } from "./card.ts";
+import {
+  type Beat,
+  beatSchema,
+  type Card,
+  cardSchema,
+  MOST_BEAT_BYTES,
+  MOST_CARD_BYTES,
+  PROTOCOL,
+} from "./card.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
+import { KnownMachines } from "./known-machines.ts";
 import { OwnPauses } from "./own-pauses.ts";
 import { readJson, writeJson } from "./json-message.ts";
 
@@ -15,21 +24,13 @@ const RETURN_MS = 5000;
 const CARD_MS = 2000;
 /** For those who ask for a model while nobody can be asked; longer, a batch would hold up its lines for other models too. */
 const RETRY_AFTER_SECS = 1;
-/** Forged beats must not fill the memory; no fleet has as many. */
-const MOST_MACHINES = 4096;
+/** Machines of other versions that are told of. */
+const MOST_STRANGERS = 256;
 
 /** Another machine of the fleet. */
 export interface Machine {
   readonly card: Card;
   readonly beat: Beat;
-}
-
-interface Known {
-  card: Card | undefined;
-  beat: Beat;
-  /** When it last sent a beat. */
-  seenAt: number;
-  isAsked: boolean;
 }
 
 export interface PresenceOptions {
@@ -45,7 +46,9 @@ export interface PresenceOptions {
 export class Presence {
   readonly #options: PresenceOptions;
   readonly #now: () => number;
-  readonly #known = new Map<string, Known>();
+  readonly #known = new KnownMachines();
+  /** Those that are asked for their card now. */
+  readonly #asked = new Set<string>();
   readonly #listeners = new Set<() => void>();
   readonly #timer: NodeJS.Timeout;
   #connectedAt: number;
@@ -62,7 +65,7 @@ export class Presence {
     const { connection, self } = options;
     connection.listen(connection.subject("presence"), (data) => this.#read(data));
     connection.listen(connection.subject("card", self.card.id), (_data, _subject, reply) =>
-      reply?.(fittingCard(self.card, connection.maxPayload)),
+      reply?.(fittingCard(self.card, Math.min(MOST_CARD_BYTES, connection.maxPayload))),
     );
     connection.onChange(() => {
       if (connection.isConnected) {
@@ -73,6 +76,10 @@ export class Presence {
     });
     this.#timer = setInterval(() => this.#tick(), BEAT_MS);
     this.#timer.unref();
+  }
+
+  get isConnected(): boolean {
+    return this.#options.connection.isConnected;
   }
 
   /** Those that are there now, apart from this one; none while there is no connection. */
@@ -122,7 +129,7 @@ export class Presence {
 
   /** A machine does not answer: it is gone until its next beat. */
   forget(id: string): void {
-    if (this.#known.delete(id)) this.#changed();
+    if (this.#known.forget(id)) this.#changed();
   }
 
   /** Sends no more beats; the last one should have said that this machine is gone. */
@@ -134,39 +141,30 @@ export class Presence {
     this.beat();
     const now = this.#now();
     if (this.#pauses.isAfterPause(now)) return;
-    const before = now - SILENCE_MS;
-    const gone = [...this.#known].filter(([, { seenAt }]) => seenAt < before);
-    for (const [id] of gone) this.#known.delete(id);
-    if (gone.length > 0) this.#changed();
+    if (this.#known.forgetSilent(now - SILENCE_MS)) this.#changed();
   }
 
   #read(data: Uint8Array): void {
-    const beat = readJson(beatSchema, data);
+    const beat = data.length <= MOST_BEAT_BYTES ? readJson(beatSchema, data) : undefined;
     if (!beat || beat.id === this.#options.self.card.id) return;
     if (beat.protocol !== PROTOCOL) return this.#meetStranger(beat);
     if (beat.state === "gone") return this.forget(beat.id);
-    const known = this.#known.get(beat.id);
-    if (!known && this.#known.size >= MOST_MACHINES) return undefined;
-    const machine: Known = known ?? { card: undefined, beat, seenAt: 0, isAsked: false };
-    machine.beat = beat;
-    machine.seenAt = this.#now();
-    this.#known.set(beat.id, machine);
-    if (machine.card?.revision !== beat.revision) void this.#askForCard(machine);
-    if (machine.card) this.#changed();
+    this.#known.heard(beat, data.length, this.#now());
+    if (this.#known.get(beat.id)?.card?.revision !== beat.revision) void this.#askForCard(beat.id);
+    this.#changed();
     return undefined;
   }
 
-  async #askForCard(machine: Known): Promise<void> {
-    if (machine.isAsked) return;
-    machine.isAsked = true;
+  async #askForCard(id: string): Promise<void> {
+    if (this.#asked.has(id)) return;
+    this.#asked.add(id);
     const { connection, logger } = this.#options;
-    const { id } = machine.beat;
     try {
       const answer = await connection.ask(connection.subject("card", id), new Uint8Array(), CARD_MS);
-      const card = readJson(cardSchema, answer);
+      const card = answer.length <= MOST_CARD_BYTES ? readJson(cardSchema, answer) : undefined;
       if (card?.id !== id) throw new Error("its card is not valid");
-      const isNew = machine.card === undefined;
-      machine.card = card;
+      const isNew = this.#known.get(id)?.card === undefined;
+      this.#known.describe(card, answer.length);
       if (isNew)
         logger.info({ machine: card.name, id, version: card.version }, "fleet: a machine has joined");
       this.#changed();
@@ -174,13 +172,13 @@ export class Presence {
       // Its next beat is another occasion.
       logger.debug({ err: error, id }, "fleet: a machine does not tell what it is");
     } finally {
-      machine.isAsked = false;
+      this.#asked.delete(id);
     }
   }
 
   /** A machine whose version works differently is told of once. */
   #meetStranger({ id, protocol }: Beat): void {
-    if (this.#strangers.has(id) || this.#strangers.size >= MOST_MACHINES) return;
+    if (this.#strangers.has(id) || this.#strangers.size >= MOST_STRANGERS) return;
     this.#strangers.add(id);
     this.#options.logger.warn(
       { id, protocol },
@@ -194,10 +192,11 @@ export class Presence {
   }
 }
 
-/** A card that fits into one message: the last models are left out when there are too many. */
+/** A card that others take: the last models are left out when there are too many. */
 function fittingCard(card: Card, maxBytes: number): Uint8Array {
-  for (let { length } = card.models; ; length = Math.floor(length / 2)) {
-    const data = writeJson({ ...card, models: card.models.slice(0, length) });
-    if (data.length <= maxBytes || length === 0) return data;
-  }
+  const whole = writeJson(card);
+  if (whole.length <= maxBytes) return whole;
+  let left = maxBytes - writeJson({ ...card, models: [] }).length;
+  const fits = card.models.findIndex((model) => (left -= writeJson(model).length + 1) < 0);
+  return writeJson({ ...card, models: card.models.slice(0, fits) });
 }

@@ -13,6 +13,7 @@ export function encodeGenerate(request: InferenceRequest): Uint8Array {
     furtherOf: undefined,
     mayWait: undefined,
     isCounted: undefined,
+    isTimed: undefined,
     slot: undefined,
   };
   return encodeValue({ op: "generate", request: { ...request, ...left, wantsTokens } });

@@ -4,6 +4,17 @@ import type { Report } from "./call-schemas.ts";
 import { encodeValue } from "./encode-value.ts";
 import { type Frame, inParts } from "./frame.ts";
 import { WINDOW_BYTES } from "./remote-calls.ts";
+import { atTurnEnd } from "./turn-end.ts";
+
+/**
+ * Between two messages with text: a faster model's tokens go together, since a message costs several processes as much time
+ * as such a model needs for a token. Slower ones, all that people wait for, never wait for this.
+ */
+const GAP_MS = 5;
+/** Events of one message: what has waited for room must not become one that is larger than the room. */
+const MOST_EVENTS = 64;
+/** An acceptance that is told by nothing else is told after this time. */
+const ACCEPT_MS = 50;
 
 /** Sends the reports of a call, no faster than they are read. */
 export class ReportSender {
@@ -13,6 +24,9 @@ export class ReportSender {
   #sentBytes = 0;
   #readBytes = 0;
   #hasSent = false;
+  #begun: Report | undefined;
+  #hasText = false;
+  #textAt = Number.NEGATIVE_INFINITY;
   #events: InferenceEvent[] = [];
   #tokens: TokenLogprob[] = [];
   #isScheduled = false;
@@ -41,10 +55,26 @@ export class ReportSender {
     this.#wake?.();
   }
 
-  /** Sends an event, together with those that come in the same turn of the event loop. */
+  /** Tells that this machine works on the call, unless what it tells by itself comes first. */
+  accept(): void {
+    setTimeout(() => {
+      if (this.#number === 0) this.#send({ kind: "accepted", number: 0, payload: new Uint8Array() });
+    }, ACCEPT_MS).unref();
+  }
+
+  /** Sends that the answer begins, together with its first events. */
+  begin(begun: Extract<Report, { type: "begun" }>): void {
+    this.#begun = begun;
+    this.#schedule();
+  }
+
+  /** Sends an event, together with those that come in the same turn of the event loop, or soon after one with text. */
   event(event: InferenceEvent): void {
     this.#events.push(event);
-    this.#schedule();
+    this.#hasText ||= event.type === "text-delta" || event.type === "reasoning-delta";
+    if (this.#events.length >= MOST_EVENTS) this.#flush();
+    else if (event.type === "done") atTurnEnd(() => this.#flush());
+    else this.#schedule();
   }
 
   token(tokens: readonly TokenLogprob[]): void {
@@ -67,14 +97,21 @@ export class ReportSender {
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    setImmediate(() => this.#flush());
+    const flush = (): void => atTurnEnd(() => this.#flush());
+    const wait = this.#textAt + GAP_MS - performance.now();
+    if (wait > 0) setTimeout(flush, wait);
+    else flush();
   }
 
   #flush(): void {
     this.#isScheduled = false;
+    if (this.#begun) this.#write(this.#begun);
+    this.#begun = undefined;
     if (this.#events.length === 0 && this.#tokens.length === 0) return;
     const tokens = this.#tokens;
     this.#write({ type: "events", events: this.#events, ...(tokens.length > 0 && { tokens }) });
+    if (this.#hasText) this.#textAt = performance.now();
+    this.#hasText = false;
     this.#events = [];
     this.#tokens = [];
   }

@@ -4,7 +4,7 @@ import type { CallRequest, GenerateCall } from "./call-schemas.ts";
 import type { ReportSender } from "./report-sender.ts";
 
 /**
- * Works on a call of another machine, and reports to it.
+ * Works on a call of another machine, and reports to it. How long it may take is that machine's business.
  * @param name of the model on this machine
  * @throws ServiceError overloaded when it cannot begin at once, and what the inference throws
  */
@@ -25,14 +25,14 @@ async function answer(
   call: Exclude<CallRequest, { op: "generate" }>,
   signal: AbortSignal,
 ): Promise<unknown> {
-  const mayWait = false;
+  const alone = { model, mayWait: false, isTimed: false };
   switch (call.op) {
     case "embed":
-      return await inference.embed({ ...call.request, model, mayWait }, signal);
+      return await inference.embed({ ...call.request, ...alone }, signal);
     case "rerank":
-      return await inference.rerank({ ...call.request, model, mayWait }, signal);
+      return await inference.rerank({ ...call.request, ...alone }, signal);
     case "score":
-      return await inference.score({ ...call.request, model, mayWait }, signal);
+      return await inference.score({ ...call.request, ...alone }, signal);
     case "tokenize":
       return await inference.tokenize({ ...call.request, model }, signal);
     case "pieces":
@@ -59,10 +59,10 @@ async function generate(
     else early.push(...tokens);
   };
   const { loadMs, sampling, warnings, events } = await inference.generate(
-    { ...request, model, mayWait: false, ...(wantsTokens && { onTokens }) },
+    { ...request, model, mayWait: false, isTimed: false, ...(wantsTokens && { onTokens }) },
     signal,
   );
-  sender.report({ type: "begun", loadMs, sampling, warnings: [...warnings] });
+  sender.begin({ type: "begun", loadMs, sampling, warnings: [...warnings] });
   hasBegun = true;
   if (early.length > 0) sender.token(early);
   for await (const event of events) {

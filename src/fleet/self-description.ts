@@ -16,6 +16,8 @@ import type { SpeedMeter } from "./speed-meter.ts";
 
 /** How often the models on disk are looked at: files may come and go without an event. */
 const REFRESH_MS = 10_000;
+/** Of models whose speed is told; a beat must stay short. */
+const MOST_SPEEDS = 256;
 
 export interface SelfDescriptionOptions {
   readonly config: Pick<Config, "fleet" | "models">;
@@ -95,7 +97,9 @@ export class SelfDescription {
         contextSize,
         gpuLayers,
       })),
-      speeds: [...speeds.speeds].map(([alias, { decode, prefill }]) => ({ alias, decode, prefill })),
+      speeds: [...speeds.speeds]
+        .slice(-MOST_SPEEDS)
+        .map(([alias, { decode, prefill }]) => ({ alias, decode, prefill })),
     };
   }
 

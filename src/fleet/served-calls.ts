@@ -98,7 +98,9 @@ export class ServedCalls {
         ? new ServiceError("overloaded", "The machine has too many calls.")
         : this.#options.refusal(offer);
     if (refusal) return sender.report({ type: "declined", error: toReportedError(refusal) });
-    send({ kind: "accepted", number: 0, payload: new Uint8Array() });
+    // The rest of the request comes when its sender knows.
+    if (body.length < offer.bytes) send({ kind: "accepted", number: 0, payload: new Uint8Array() });
+    else sender.accept();
     const reserved = offer.bytes;
     this.#waitingBytes += reserved;
     const call = new ServedCall(offer, {

@@ -16,6 +16,8 @@ export interface Permit extends Disposable {
   readonly onYield: (() => void) | undefined;
   /** Tokens of context that it holds. */
   readonly tokens: number;
+  /** Resolves when any permit of the queue has been released after this call. */
+  nextRelease(): Promise<void>;
   /** Corrects the number of tokens once it is known better; others may then be admitted. */
   resize(tokens: number): void;
   /**
@@ -25,7 +27,7 @@ export interface Permit extends Disposable {
   grow(tokens: number): boolean;
 }
 
-type Wish = Required<Pick<AdmissionRequest, "tokens" | "group">> & Pick<AdmissionRequest, "onYield">;
+type Wish = Required<Pick<AdmissionRequest, "tokens" | "group">> & Pick<AdmissionRequest, "onYield" | "slot">;
 
 interface Waiter extends Wish {
   grant(): void;
@@ -41,6 +43,8 @@ export interface AdmissionRequest {
   mayWait?: boolean | undefined;
   /** Only calls of the same group run at once. Default: "". */
   group?: string;
+  /** Of calls that name the same slot only one runs at once; the others do not hold up those behind them. */
+  slot?: number | undefined;
   /**
    * For a call in the background: it waits behind all others, beyond the limit of the queue, and is told by this to end
    * when one of those waits. It should then release its permit soon.
@@ -81,6 +85,9 @@ export class AdmissionQueue {
   /** Held in the background, the oldest first. */
   readonly #yielding = new Set<Yielding>();
   #running = 0;
+  /** Named by those that run. */
+  readonly #namedSlots = new Set<number>();
+  #nextRelease = Promise.withResolvers<void>();
   /** Of those that run. */
   #group = "";
   #tokens = 0;
@@ -140,15 +147,16 @@ export class AdmissionQueue {
       bypassQueueLimit = false,
       mayWait = true,
       group = "",
+      slot,
       onYield,
     }: AdmissionRequest = {},
   ): Promise<Permit> {
     signal.throwIfAborted();
     if (this.#closedWith) throw this.#closedWith();
-    const wish: Wish = { tokens: Math.min(wished, this.#contextTokens), group, onYield };
+    const wish: Wish = { tokens: Math.min(wished, this.#contextTokens), group, slot, onYield };
     const line = onYield ? this.#waitingBehind : this.#waiting;
-    const isNext = this.#waiting.size === 0 && line.size === 0;
-    if (isNext && this.#hasRoom(wish)) return this.#take(wish);
+    const isNext = [...this.#waiting, ...line].every((waiter) => this.#isForSlot(waiter));
+    if (isNext && !this.#isForSlot(wish) && this.#hasRoom(wish)) return this.#take(wish);
     const mustWait = this.#waiting.size >= this.#yielding.size;
     if ((!mayWait && mustWait) || (!bypassQueueLimit && !onYield && this.#waiting.size >= this.#maxWaiting)) {
       const retryAfterSecs = this.retryAfterSecs;
@@ -193,15 +201,24 @@ export class AdmissionQueue {
     for (const waiter of [...this.#waiting, ...this.#waitingBehind]) waiter.refuse(this.#closedWith());
   }
 
+  /** Whether a call waits for another one that has the slot which it names. */
+  #isForSlot({ slot }: Wish): boolean {
+    return slot !== undefined && this.#namedSlots.has(slot);
+  }
+
   #hasRoom({ tokens, group }: Wish): boolean {
     if (this.#running > 0 && group !== this.#group) return false;
     return this.#running < this.#slots && this.#tokens + tokens <= this.#contextTokens;
   }
 
-  /** Admits waiting callers in order. One that does not fit blocks those after it, or it might never get its turn. */
+  /**
+   * Admits waiting callers in order. One that does not fit blocks those after it, or it might never get its turn; one whose
+   * slot is taken gets that in its turn all the same.
+   */
   #grant(): void {
     if (this.#closedWith) return;
     for (const waiter of [...this.#waiting, ...this.#waitingBehind]) {
+      if (this.#isForSlot(waiter)) continue;
       if (!this.#hasRoom(waiter)) break;
       waiter.grant();
     }
@@ -214,7 +231,8 @@ export class AdmissionQueue {
    */
   #makeWay(growing = 0): void {
     const held = [...this.#yielding].toReversed();
-    let missing = this.#waiting.size + growing - held.filter(({ isAsked }) => isAsked).length;
+    const waiting = [...this.#waiting].filter((waiter) => !this.#isForSlot(waiter));
+    let missing = waiting.length + growing - held.filter(({ isAsked }) => isAsked).length;
     for (const each of held) {
       if (missing <= 0) return;
       if (each.isAsked) continue;
@@ -224,11 +242,12 @@ export class AdmissionQueue {
     }
   }
 
-  #take({ tokens: wished, group, onYield }: Wish): Permit {
+  #take({ tokens: wished, group, slot, onYield }: Wish): Permit {
     let tokens = wished;
     const yielding = onYield && { onYield, isAsked: false };
     if (yielding) this.#yielding.add(yielding);
     this.#running += 1;
+    if (slot !== undefined) this.#namedSlots.add(slot);
     this.#group = group;
     this.#tokens += tokens;
     const takenAt = this.#now();
@@ -246,6 +265,7 @@ export class AdmissionQueue {
       get tokens() {
         return tokens;
       },
+      nextRelease: () => this.#nextRelease.promise,
       resize: (better) => resize(Math.min(better, this.#contextTokens)),
       grow: (further) => {
         if (free) return false;
@@ -263,6 +283,9 @@ export class AdmissionQueue {
         this.#meanHoldSecs += MEAN_WEIGHT * (heldSecs - this.#meanHoldSecs);
         this.#running -= 1;
         if (yielding) this.#yielding.delete(yielding);
+        if (slot !== undefined) this.#namedSlots.delete(slot);
+        this.#nextRelease.resolve();
+        this.#nextRelease = Promise.withResolvers();
         resize(0);
         free = true;
       },

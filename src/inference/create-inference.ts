@@ -1,5 +1,5 @@
 import type { Config } from "../config/schema.ts";
-import { checkCallDepths, checkSchemas } from "../engine/request-limits.ts";
+import { checkCallDepths, checkSchemas, checkSlot } from "../engine/request-limits.ts";
 import type { Engine } from "../engine/engine.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { TokenIds } from "../engine/protocol/calls.ts";
@@ -17,6 +17,7 @@ import { EngineQueues, type ModelLoad } from "./engine-queues.ts";
 import type { FollowWork } from "./follow-work.ts";
 import { inRoom } from "./generate-in-room.ts";
 import { givingWay } from "./giving-way.ts";
+import { NamedSlot } from "./named-slot.ts";
 import { ModelLeases } from "./model-leases.ts";
 import { GenerationStream } from "./generation-stream.ts";
 import type {
@@ -120,15 +121,22 @@ class InferenceService implements Inference {
       account.answeredBy(model.alias);
       const loadMs = account.elapsedMs;
       const resolved = resolveGeneration(withAdapter(request, lease), model, engine.info);
+      checkSlot(resolved.request.slot, engine.spec.slots);
       const isBusy = this.#queues.of(engine, model.alias).running > 0;
       const wish = {
         tokens: await admissionTokens(engine, resolved.request, isBusy, signal),
         bypassQueueLimit: request.furtherOf !== undefined,
         mayWait: request.mayWait,
         group: adapterGroup(resolved.request.adapterScales),
+        slot: resolved.request.slot,
         onYield,
       };
       const permit = held.use(await this.#admit(account, engine, model, signal, wish));
+      const deadline = held.use(this.#deadline(request, signal));
+      if (wish.slot !== undefined && engine.spec.slots > 1) {
+        const slot = held.use(new NamedSlot(engine, wish.slot));
+        await account.waitFor(slot.wait(permit, deadline.signal));
+      }
       let isRepetition = false;
       const onRepetition = (): void => {
         isRepetition = true;
@@ -141,7 +149,7 @@ class InferenceService implements Inference {
       const events = await GenerationStream.begin({
         run: (onEvent, abort) => runGeneration(inRoom(engine, permit), resolved, onEvent, abort),
         readers: [...(guard ? [guard] : []), ...readersOf(resolved, request)],
-        deadline: held.use(new Deadline(signal, this.#requestTimeoutMs)),
+        deadline,
         held,
         onPrompt: ({ processed, total }) => account.prompted(processed, total),
         onToken: () => account.token(),
@@ -225,8 +233,12 @@ class InferenceService implements Inference {
     return await promptFromTokens(lease.engine, tokens, param, signal);
   }
 
+  #deadline({ isTimed }: Pick<InferenceRequest, "isTimed">, signal: AbortSignal): Deadline {
+    return new Deadline(signal, isTimed === false ? Number.POSITIVE_INFINITY : this.#requestTimeoutMs);
+  }
+
   async #batch<Item, Result extends { readonly tokens: number }>(
-    request: Pick<EmbedRequest, "model" | "residency" | "mayWait">,
+    request: Pick<EmbedRequest, "model" | "residency" | "mayWait" | "isTimed">,
     items: readonly Item[],
     client: AbortSignal,
     check: (model: Model) => void,
@@ -252,7 +264,7 @@ class InferenceService implements Inference {
         mayWait: request.mayWait,
         onYield,
       });
-      const deadline = held.use(new Deadline(signal, this.#requestTimeoutMs));
+      const deadline = held.use(this.#deadline(request, signal));
       const results = await runBatch(items, { permit, tokens }, deadline.signal, (item, abort) =>
         call(engine, item, abort, model),
       );

@@ -56,7 +56,9 @@ export interface InferenceRequest {
    */
   readonly onTokens?: ((tokens: readonly TokenLogprob[]) => void) | undefined;
   readonly cachePrompt?: boolean | undefined;
-  /** The slot that answers if it is idle, from 0; absent: any. */
+  /** Least tokens of a moved part of the prompt that is reused, 0: none is; absent: as the model was loaded. */
+  readonly cacheReuse?: number | undefined;
+  /** The slot that answers, from 0, once it is idle; absent: any. */
   readonly slot?: number | undefined;
   /** What a context that shifts does when it is full; absent: as the model was loaded. */
   readonly shift?: GenerationRequest["shift"];
@@ -76,6 +78,8 @@ export interface InferenceRequest {
   readonly mayWait?: boolean | undefined;
   /** False: whoever asks counts it, with other parts of the same answer. */
   readonly isCounted?: boolean | undefined;
+  /** False: whoever asks ends it in time. */
+  readonly isTimed?: boolean | undefined;
   /** What the dialect could not convert and does not refuse, in words for the user. */
   readonly warnings?: readonly string[] | undefined;
   /** The API's defaults for settings that neither the request nor the model has. */
@@ -127,6 +131,8 @@ export interface EmbedRequest {
   /** As in {@link InferenceRequest}. */
   readonly mayWait?: boolean | undefined;
   /** As in {@link InferenceRequest}. */
+  readonly isTimed?: boolean | undefined;
+  /** As in {@link InferenceRequest}. */
   readonly residency?: Residency | undefined;
 }
 
@@ -146,6 +152,8 @@ export interface RerankRequest {
   /** As in {@link InferenceRequest}. */
   readonly mayWait?: boolean | undefined;
   /** As in {@link InferenceRequest}. */
+  readonly isTimed?: boolean | undefined;
+  /** As in {@link InferenceRequest}. */
   readonly residency?: Residency | undefined;
 }
 
@@ -164,6 +172,8 @@ export interface ScoreRequest {
   readonly logprobs?: number | undefined;
   /** As in {@link InferenceRequest}. */
   readonly mayWait?: boolean | undefined;
+  /** As in {@link InferenceRequest}. */
+  readonly isTimed?: boolean | undefined;
   /** As in {@link InferenceRequest}. */
   readonly residency?: Residency | undefined;
 }

@@ -88,6 +88,7 @@ export function resolveGeneration(
       ...(scales && { adapterScales: [...scales] }),
       ...(request.shift && { shift: request.shift }),
       cachePrompt: request.cachePrompt ?? true,
+      ...(request.cacheReuse !== undefined && { cacheReuse: request.cacheReuse }),
       ...(request.slot !== undefined && { slot: request.slot }),
       ...(request.details && { details: true }),
       ...(request.timings && { timings: true }),

@@ -11,14 +11,21 @@ import { InvalidGguf } from "../models/gguf/byte-reader.ts";
 import { type GgufHeader, readHeader } from "../models/gguf/read-header.ts";
 import { summarizeHeaders } from "../models/gguf/summarize-headers.ts";
 import { checkLoadSettings } from "../models/loading/check-load-settings.ts";
+import { choosePromptCache } from "../models/loading/prompt-cache-choice.ts";
 import type { GgufSummary, ModelSettings } from "../models/model.ts";
 import { findTabGpu, type GpuWish } from "./tab-gpu.ts";
 
 /** Context of a request when nobody says how much, as in the daemon's configuration. */
 const DEFAULT_CONTEXT = 4096;
 
-/** A page cannot ask how much memory there is; own contexts for the slots take a sixteenth of this at most. */
+/**
+ * A page cannot ask how much memory there is. Own contexts for the slots take a sixteenth of this at most, and prompts that no
+ * slot holds any more an eighth of what the model leaves of it.
+ */
 const ASSUMED_MEMORY_BYTES = 4 * 1024 ** 3;
+
+/** What models.prompt_cache says in a daemon's configuration when nobody sets it. */
+const CHOOSE = -1;
 
 /** How a page wants its model to run. Absent: as the daemon would choose. */
 export interface TabModelOptions {
@@ -59,9 +66,10 @@ export async function readTabModel(
 ): Promise<TabModel> {
   const gguf = await inspectBlobs(alias, files.model);
   if (gguf.auxiliary !== undefined) throw unusable(alias, `it is not a model but a ${gguf.auxiliary}`);
-  const onCpu = chooseSpec(files, gguf, settings, options);
   const others = files.adapters.map(({ blob }) => blob);
   if (files.projector) others.push(files.projector);
+  const fileBytes = sizeOf([...files.model, ...others]);
+  const onCpu = withPromptCache(chooseSpec(files, gguf, settings, options), gguf, fileBytes);
   const gpu = await findTabGpu(options.gpu ?? false);
   const { spec, warning } = await placeOnGpu(gpu, onCpu, gguf, {
     layers: gpu.settings.mode === "off" ? 0 : settings.gpuLayers,
@@ -71,20 +79,25 @@ export async function readTabModel(
     extraBytes: sizeOf(others),
   });
   // Of the engine on the CPU: where the GPU fails, all layers are there.
-  const estimate = estimateMemory({
-    fileBytes: sizeOf([...files.model, ...others]),
-    kvBytesPerToken: gguf.kvBytesPerToken,
-    vocabSize: gguf.vocabSize,
-    embeddingLength: gguf.embeddingLength,
-    headCount: gguf.headCount,
-    spec: onCpu,
-  });
+  const estimate = estimateMemory({ ...gguf, fileBytes, spec: onCpu });
   checkHeapLimit(estimate, PAGE_BUILD.heapBytes);
   // The script of the build for older browsers has its limit.
   const heapLimitBytes = PAGE_BUILD.isCompat
     ? PAGE_BUILD.heapBytes
     : engineHeapLimit(estimate.heapLimitBytes, PAGE_BUILD.heapBytes);
   return { alias, files, gguf, settings, spec, heapLimitBytes, gpu: { ...gpu, warning } };
+}
+
+/** Adds room for prompts that no slot holds any more. */
+function withPromptCache(spec: EngineSpec, gguf: GgufSummary, fileBytes: number): EngineSpec {
+  const promptCacheBytes = choosePromptCache({
+    spec,
+    kvBytesPerToken: kvBytesPerToken(gguf.kvBytesPerToken, spec),
+    kernels: PAGE_BUILD.kernels,
+    configured: CHOOSE,
+    freeBytes: ASSUMED_MEMORY_BYTES - estimateMemory({ ...gguf, fileBytes, spec }).heapBytes,
+  });
+  return promptCacheBytes === undefined ? spec : { ...spec, promptCacheBytes };
 }
 
 function sizeOf(blobs: readonly Blob[]): number {

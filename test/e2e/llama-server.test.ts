@@ -67,6 +67,29 @@ describe("llama.cpp's server, as its clients see it:", () => {
     expect(again.timings.cache_n).toBeGreaterThan(0);
   });
 
+  test("a request waits for the slot that it names, and others do not", async () => {
+    const leave = new AbortController();
+    const long = { ...GREEDY, prompt: "once", n_predict: -1, ignore_eos: true, stream: true };
+    const busy = await fetch(`${daemon.url}/completion`, { ...request(long), signal: leave.signal });
+    const reader = busy.body!.getReader();
+    await reader.read();
+    const slots = z
+      .array(z.object({ id: z.int(), is_processing: z.boolean() }))
+      .parse(await get(`/slots?model=${model}`));
+    const slot = slots.find(({ is_processing: isBusy }) => isBusy)!.id;
+    const order: string[] = [];
+    const named = complete({ prompt: "twice", id_slot: slot }).then((answer) => {
+      order.push("named");
+      return answer;
+    });
+    const other = await complete({ prompt: "thrice" });
+    order.push("other");
+    leave.abort();
+    expect((await named).id_slot).toBe(slot);
+    expect(other.id_slot).not.toBe(slot);
+    expect(order).toEqual(["other", "named"]);
+  });
+
   test("a gap is filled as an editor asks for it, and its ring of files is read ahead", async () => {
     const gap = {
       input_prefix: "once ",

@@ -6,7 +6,10 @@ import type { TestDaemon } from "../support/start-daemon.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
 
 interface Completion {
-  readonly usage: { readonly completion_tokens: number };
+  readonly usage: {
+    readonly completion_tokens: number;
+    readonly prompt_tokens_details: { readonly cached_tokens: number };
+  };
   readonly choices: readonly [
     { readonly finish_reason: string; readonly logprobs: { readonly token_logprobs: readonly number[] } },
   ];
@@ -65,6 +68,9 @@ describe("a model that is loaded with settings of llama.cpp", () => {
       const answer = await complete({ max_tokens: 400 });
       expect(answer.choices[0].finish_reason).toBe("length");
       expect(answer.usage.completion_tokens).toBeLessThan(256);
+      expect(await complete({ n_cache_reuse: 8 })).toMatchObject({
+        error: { code: "invalid_parameter", param: "n_cache_reuse" },
+      });
       return { logprob: await firstLogprob(), vector: (await embed()).embeddings[0]! };
     });
 
@@ -79,6 +85,14 @@ describe("a model that is loaded with settings of llama.cpp", () => {
       expect(answer.usage.completion_tokens).toBe(400);
       // What has been dropped does not come back: an answer that keeps its prompt goes on in another way.
       expect((await complete({ max_tokens: 400, n_keep: -1 })).choices[0]).not.toEqual(answer.choices[0]);
+      // What came behind something else before, too, unless the request wants none of it.
+      const reusedOf = async (prompt: string, fields: object): Promise<number> =>
+        (await complete({ prompt, id_slot: 0, max_tokens: 1, ...fields })).usage.prompt_tokens_details
+          .cached_tokens;
+      await reusedOf(`a cat and ${PROMPT}`, {});
+      expect(await reusedOf(PROMPT, {})).toBeGreaterThan(20);
+      await reusedOf(`a cat and ${PROMPT}`, { n_cache_reuse: 0 });
+      expect(await reusedOf(PROMPT, { n_cache_reuse: 0 })).toBeLessThan(8);
       const [vector] = (await embed()).embeddings;
       expect(vector).toHaveLength(plain.vector.length);
       expect(vector?.[0]).not.toBeCloseTo(plain.vector[0]!, 3);

@@ -2,6 +2,7 @@ import fs from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { configSchema } from "../../src/config/schema.ts";
 import type { Engine } from "../../src/engine/engine.ts";
+import { EngineSlots } from "../../src/engine/engine-slots.ts";
 import { collectAnswer } from "../../src/inference/collect-answer.ts";
 import { createInference } from "../../src/inference/create-inference.ts";
 import type { Inference, InferenceRequest } from "../../src/inference/inference.ts";
@@ -57,6 +58,19 @@ describe("slots with a context each", () => {
     inference = inferenceOn(engine);
   });
   afterAll(async () => await engine.close());
+
+  test("keep one for the request that names it, though no store of prompts chooses among them", async () => {
+    const slots = new EngineSlots(engine);
+    expect(await slots.reserve(2, NEVER)).toBe(false);
+    const askedOf = async (slot?: number): Promise<number | undefined> => {
+      const request = promptRequest("Once", { maxTokens: 1, details: true, slot });
+      return doneOf(await collect(generated(engine, request, NEVER))).details?.slot;
+    };
+    const others = await Promise.all(Array.from({ length: SLOTS - 1 }, () => askedOf()));
+    expect(new Set(others)).toEqual(new Set([0, 1, 3]));
+    expect(await askedOf(2)).toBe(2);
+    await slots.release(2, NEVER);
+  });
 
   test("are told apart from the context of one request", () => {
     expect(engine.info).toMatchObject({ contextSize: CONTEXT, contextTokens: SLOTS * CONTEXT });

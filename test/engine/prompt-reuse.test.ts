@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Engine } from "../../src/engine/engine.ts";
+import { EngineSlots } from "../../src/engine/engine-slots.ts";
 import { randoms } from "../support/randoms.ts";
 import {
   collect,
@@ -82,15 +83,20 @@ describe("a request that names its slot", () => {
     expect(elsewhere).toEqual({ ...first, slot: 1, cachedTokens: first.promptTokens - 1 });
   });
 
-  test("is answered by another while that one is busy", async () => {
+  test("has it as soon as it is idle, and no other request does", async () => {
     const leave = new AbortController();
-    const endless = promptRequest(words("l", 3), { slot: 2, maxTokens: 900, sampling: { ignoreEos: true } });
+    const endless = promptRequest(words("l", 3), { maxTokens: 900, sampling: { ignoreEos: true }, slot: 2 });
     const busy = generated(engine, endless, leave.signal);
     await busy.next();
-    expect((await ask(words("m", 3), { slot: 2 })).slot).not.toBe(2);
+    const slots = new EngineSlots(engine);
+    expect(await slots.reserve(2, NEVER)).toBe(true);
     leave.abort(new Error("enough"));
     await expect(collect(busy)).rejects.toThrow("enough");
-    expect((await ask(words("n", 3), { slot: 2 })).slot).toBe(2);
+    expect(await slots.reserve(2, NEVER)).toBe(false);
+    const others = await Promise.all(["l", "m", "n"].map((letter) => ask(words(letter, 3))));
+    expect(new Set(others.map(({ slot }) => slot))).toEqual(new Set([0, 1, 3]));
+    expect((await ask(words("o", 3), { slot: 2 })).slot).toBe(2);
+    await slots.release(2, NEVER);
   });
 
   test("is refused when the model has no such slot", async () => {

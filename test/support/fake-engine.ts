@@ -51,6 +51,10 @@ export class FakeEngine implements Engine {
   readonly #exit: (exit: EngineExit) => void;
   readonly #crash = new AbortController();
 
+  /** Slots that are kept for who names them, and those that others have. */
+  readonly reserved = new Set<number>();
+  readonly busySlots = new Set<number>();
+
   constructor(spec: Partial<EngineSpec> = {}, info: Partial<EngineInfo> = {}) {
     const { promise, resolve } = Promise.withResolvers<EngineExit>();
     this.exited = promise;
@@ -134,7 +138,13 @@ export class FakeEngine implements Engine {
   }
 
   /** Slots that are always empty. */
-  async slots({ action }: SlotRequest): Promise<SlotResult> {
+  async slots(request: SlotRequest): Promise<SlotResult> {
+    const { action } = request;
+    if (action === "reserve") {
+      this.reserved.add(request.slot);
+      return { action, isBusy: this.busySlots.has(request.slot) };
+    }
+    if (action === "release") this.reserved.delete(request.slot);
     if (action !== "list") return { action: "done" };
     const slot = { tokens: 0, isBusy: false, lastUsed: -1 };
     return { action, slots: Array.from({ length: this.spec.slots }, () => slot) };

@@ -58,6 +58,7 @@ const BATCH_ADD = THREAD + 25;
 const REMOVE = THREAD + 26;
 const POSITION = THREAD + 27;
 const BATCH_CLEAR = THREAD + 28;
+const MASK = THREAD + 29;
 const BARRIER = 1;
 
 /** Functions that turn rows of blocks into floats, or back. */
@@ -138,6 +139,7 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [0x60, 3, I64, I64, I32, 1, I32],
         [0x60, 5, I64, I32, I32, I32, I32, 1, I32],
         [0x60, 4, I64, I32, I32, I32, 0],
+        type(I64, I64, I64, I32),
       ]),
     ),
     section(2, vector([memory])),
@@ -177,6 +179,7 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [22],
         [9],
         [1],
+        [23],
       ]),
     ),
     section(6, vector([stackPointer])),
@@ -230,6 +233,7 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         body(...countRead, 0x41, 0),
         body(...removed),
         body(...tokensRead),
+        body(),
         body(),
       ]),
     ),
@@ -331,11 +335,14 @@ export function linkHost(
       original_parse_alternates: ALTERNATES,
       original_update_slots: BARRIER,
       original_secondary_thread: THREAD,
+      original_kq_mask: MASK,
       ...Object.fromEntries(CONVERSIONS.map((name) => [name, DEQUANTIZE])),
       // No test here has a GPU: gpu-graph-host.ts does.
       ask_gpu_script: IS_END,
       original_gpu_build: OPERATOR,
       original_gpu_graph: OPERATOR,
+      read_file: DEQUANTIZE,
+      set_tensor: PARSE,
       compute_dup: DUP,
       compute_rope: ROPE,
     },

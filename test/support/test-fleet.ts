@@ -18,6 +18,8 @@ const LOOK_EVERY_MS = 50;
 export interface FleetMachineOptions {
   /** False: it has no model of its own. */
   readonly hasModel?: boolean;
+  /** Of further models that it has. */
+  readonly folders?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -40,12 +42,15 @@ export class TestFleet {
   }
 
   /** Starts a daemon that joins. */
-  async join(name: string, { hasModel = true, env = {} }: FleetMachineOptions = {}): Promise<TestDaemon> {
+  async join(
+    name: string,
+    { hasModel = true, folders = [], env = {} }: FleetMachineOptions = {},
+  ): Promise<TestDaemon> {
     const daemon = await startDaemon({
       env: {
         SERVICE_FLEET_NATS: this.nats.url,
         SERVICE_FLEET_NAME: name,
-        SERVICE_MODELS_DIRS: hasModel ? this.#folder : "",
+        SERVICE_MODELS_DIRS: [...(hasModel ? [this.#folder] : []), ...folders].join(","),
         ...(hasModel && { SERVICE_MODELS_LOAD: FLEET_MODEL }),
         SERVICE_ENGINE_THREADS: "1",
         ...env,

@@ -37,7 +37,10 @@ export const GPU_TEST_TIMEOUT_MS = 180_000;
 
 /** How engines on a GPU behave otherwise than those of a test. */
 type GpuEngineOptions = Partial<
-  Pick<EngineStarterOptions, "dawnPath" | "stallTimeoutMs" | "spawn" | "programCache">
+  Pick<
+    EngineStarterOptions,
+    "dawnPath" | "stallTimeoutMs" | "spawn" | "programCache" | "wasmPath" | "heapLimitBytes"
+  >
 >;
 
 /** Makes the function that starts the engine that users run, on the GPU where a specification says so. */

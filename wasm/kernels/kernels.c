@@ -1,8 +1,10 @@
 // The kernels as one translation unit, and the functions of llama.cpp whose place they take. The build script beside
 // this file compiles it; wasm/changes.ts says which function of the module each one replaces.
+#include "attention-mask.h"
 #include "grammar.h"
 #include "draft-model.h"
 #include "gpu-replay.h"
+#include "gpu-upload.h"
 #include "graph-thread.h"
 #include "recursion.h"
 #include "slot-state.h"

@@ -30,12 +30,23 @@ static int is_awaiting(server_context *server, server_slot *slot) {
   return 0;
 }
 
-// Puts the slot that a request asks for where llama.cpp looks for it, which has only its HTTP server read it. One that is
-// busy is not waited for: another one has what it has read all the same.
+// Puts the slot that a request asks for where llama.cpp looks for it, which has only its HTTP server read it. The daemon has
+// waited until it is idle (src/inference/named-slot.ts): llama.cpp would put off a request for a busy one for ever.
 INLINE void name_slot(const server_context *server, server_task *task) {
   const int32_t slot = task->asked_slot - 1;
   if ((uint32_t)TYPE_OF_TASK(task) > LAST_TASK_WITH_SLOT || slot < 0 || slot >= count_slots(server)) return;
   if (slot_at(server, slot)->state == SLOT_IDLE) SLOT_OF_TASK(task) = slot;
+}
+
+// Where our kernels choose no slot, llama.cpp does, and knows nothing of those that are reserved.
+static void avoid_reserved(server_context *server, server_task *task) {
+  if (RESERVED_SLOTS == 0 || (uint32_t)TYPE_OF_TASK(task) > LAST_TASK_WITH_SLOT || SLOT_OF_TASK(task) != -1) return;
+  server_slot *oldest = 0;
+  for (int64_t i = 0; i < count_slots(server); i++) {
+    server_slot *slot = slot_at(server, i);
+    if (is_open(slot) && (!oldest || slot->last_used < oldest->last_used)) oldest = slot;
+  }
+  if (oldest) SLOT_OF_TASK(task) = oldest->id;
 }
 
 // Chooses the slot of a request, and gives it what there is of the prompt.
@@ -63,15 +74,17 @@ int32_t kernel_tokenize_input(server_context *server, server_task *task) {
   if (!result) return result;
   name_slot(server, task);
   if (STORE_LIMIT > 0) prepare_slot(server, task);
+  avoid_reserved(server, task);
   return result;
 }
 
 // server_context_impl::process_single_task(), which gives a request a slot.
 int32_t kernel_process_single_task(server_context *server, server_task *task, int32_t is_yielding) {
   name_slot(server, task);
+  if (STORE_LIMIT > 0 && !is_yielding && !IS_TEXT_OF_TASK(task)) prepare_slot(server, task);
+  if (!IS_TEXT_OF_TASK(task)) avoid_reserved(server, task);
   if (STORE_LIMIT == 0 || is_yielding) return original_process_single_task(server, task, is_yielding);
   const int32_t id = task->id;
-  if (!IS_TEXT_OF_TASK(task)) prepare_slot(server, task);
   const int32_t result = original_process_single_task(server, task, is_yielding);
   for (int64_t i = 0; i < count_slots(server); i++) {
     server_slot *slot = slot_at(server, i);

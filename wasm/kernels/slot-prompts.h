@@ -4,6 +4,8 @@
 #include "prompt-store.h"
 
 #define SLOTS_SHARE_CONTEXT (*(uint8_t *)SHARED_CONTEXT_CELL)
+// Bits of the slots that requests wait for by name, or have: no other request gets one.
+#define RESERVED_SLOTS (*(uint64_t *)RESERVED_SLOTS_CELL)
 
 enum {
   LEAST_GAIN = 8, // tokens for which it pays to move a prompt
@@ -66,6 +68,9 @@ static void set_adapters(server_context *server, server_slot *slot, server_task 
     FIELD(uint32_t, adapters->begin, i * BYTES_OF_ADAPTER + SCALE_IN_ADAPTER) = scale_of_task(server, task, i);
 }
 
+// Whether a request that names no slot may have this one.
+INLINE int is_open(const server_slot *slot) { return slot->state == SLOT_IDLE && !(RESERVED_SLOTS >> slot->id & 1); }
+
 // Keeps what a slot is about to lose. What was not an answer's prompt has no use for anybody; without any task it was restored.
 NOINLINE void keep_slot(server_slot *slot) {
   const server_task *last = slot->last_task;
@@ -106,13 +111,13 @@ static int loses_chat(server_slot *slot, int64_t kept) {
 }
 
 // The idle slot for a prompt, with what it loses kept: the one that has most of it, otherwise an empty one or the one that
-// has not been used for the longest time. 0 when none is idle.
+// has not been used for the longest time. 0 when none is open.
 static server_slot *choose_slot(server_context *server, const server_tokens *tokens, uint64_t adapters, int is_reused) {
   server_slot *own = 0, *empty = 0, *oldest = 0;
   int64_t most = 0;
   for (int64_t i = 0; i < count_slots(server); i++) {
     server_slot *slot = slot_at(server, i);
-    if (slot->state != SLOT_IDLE) continue;
+    if (!is_open(slot)) continue;
     const int64_t length = length_of(&slot->prompt);
     if (length == 0 && !empty) empty = slot;
     if (!oldest || slot->last_used < oldest->last_used) oldest = slot;

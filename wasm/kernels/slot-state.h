@@ -32,6 +32,20 @@ int32_t daybreak_slot_is_busy(int32_t number) {
   return slot && slot->state != 0;
 }
 
+// Keeps a slot for requests that name it. Returns whether it is still busy with another one.
+int32_t daybreak_slot_reserve(int32_t number) {
+  server_slot *slot = numbered_slot(number);
+  if (!slot) return NO_SLOT;
+  RESERVED_SLOTS |= 1ull << number;
+  return slot->state != SLOT_IDLE;
+}
+
+int32_t daybreak_slot_release(int32_t number) {
+  if (!numbered_slot(number)) return NO_SLOT;
+  RESERVED_SLOTS &= ~(1ull << number);
+  return 0;
+}
+
 // When a slot was used last, in microseconds of llama.cpp's clock; -1: never.
 int64_t daybreak_slot_last_used(int32_t number) {
   server_slot *slot = numbered_slot(number);

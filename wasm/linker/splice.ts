@@ -8,9 +8,10 @@ export interface Splice {
   /** What is taken out, and how often it occurs. */
   readonly find: readonly number[];
   readonly times: number;
-  /** Instructions that push the arguments of the kernel. */
-  readonly push: readonly number[];
-  readonly kernel: string;
+  /** Instructions that push the arguments of the kernel; absent: none. */
+  readonly push?: readonly number[];
+  /** Absent: none is called. */
+  readonly kernel?: string;
   /** Instructions behind the call; absent: none. */
   readonly behind?: readonly number[];
 }
@@ -27,12 +28,14 @@ export function splice(
   indexOf: (kernel: string) => number,
 ): Uint8Array[] {
   const bodies = [...module.bodies];
-  for (const { index, find, times, push, kernel, behind = [] } of splices) {
+  for (const { index, find, times, push = [], kernel, behind = [] } of splices) {
     const body = bodies[index - module.importedFunctions];
     const places = body ? placesOf(find, body) : [];
     if (!body || places.length !== times)
-      throw new TypeError(`function ${index} has the code that ${kernel} replaces ${places.length} times`);
-    const call = [...push, CALL, ...uleb(indexOf(kernel)), ...behind];
+      throw new TypeError(
+        `function ${index} has the code that ${kernel ?? "nothing"} replaces ${places.length} times`,
+      );
+    const call = [...push, ...(kernel === undefined ? [] : [CALL, ...uleb(indexOf(kernel))]), ...behind];
     const rests = [0, ...places.map((place) => place + find.length)];
     const parts = rests.flatMap((start, at) => {
       const rest = body.subarray(start, places[at]);

@@ -11,8 +11,11 @@ export function readClock(clock: Clock, pid: number, threads: number): number {
   return clock === "wall" ? performance.now() : processorMs(pid) / threads;
 }
 
-/** Processor time that all threads of a process have had; the first number of schedstat counts nanoseconds. */
-function processorMs(pid: number): number {
+/**
+ * Processor time that all threads of a process have had; the first number of schedstat counts nanoseconds.
+ * @throws Error as {@link readClock}
+ */
+export function processorMs(pid: number): number {
   const tasks = `/proc/${pid}/task`;
   if (!existsSync(tasks)) throw new Error("this system does not tell processor times; use --clock wall");
   const nanoseconds = readdirSync(tasks).map((task) =>

@@ -41,6 +41,7 @@ const loadProcessorMs = (user + system) / 1000;
 const times: FirstRequests = {
   loadMs,
   loadProcessorMs,
+  peakBytes: process.resourceUsage().maxRSS * 1024,
   first: await timeRequest(),
   second: await timeRequest(),
 };

@@ -24,6 +24,8 @@ export interface FirstRequests {
   readonly loadMs: number;
   /** Processor time of it, which other programs of the machine change less. */
   readonly loadProcessorMs: number;
+  /** Most bytes that the process had resident until then; on a software adapter, what is on the GPU is among them. */
+  readonly peakBytes: number;
   readonly first: RequestTimes;
   readonly second: RequestTimes;
 }
@@ -87,7 +89,10 @@ export async function compareStarts(task: Omit<FirstRequestsTask, "isWarm">): Pr
   }
 }
 
-function describe(what: string, { loadMs, loadProcessorMs, first, second }: FirstRequests): string {
+function describe(
+  what: string,
+  { loadMs, loadProcessorMs, peakBytes, first, second }: FirstRequests,
+): string {
   const ratio = (first.firstTokenMs / second.firstTokenMs).toFixed(2);
-  return `  ${what}: loaded in ${(loadMs / 1000).toFixed(1)} s (${(loadProcessorMs / 1000).toFixed(1)} s of processor time); first token after ${Math.round(first.firstTokenMs)} ms, then ${Math.round(second.firstTokenMs)} ms (${ratio} x); ${first.decode.toFixed(1)} tokens/s, then ${second.decode.toFixed(1)}`;
+  return `  ${what}: loaded in ${(loadMs / 1000).toFixed(1)} s (${(loadProcessorMs / 1000).toFixed(1)} s of processor time, at most ${Math.round(peakBytes / 1e6)} MB resident); first token after ${Math.round(first.firstTokenMs)} ms, then ${Math.round(second.firstTokenMs)} ms (${ratio} x); ${first.decode.toFixed(1)} tokens/s, then ${second.decode.toFixed(1)}`;
 }

@@ -48,9 +48,13 @@ const cost: HostCost = { decode: await decode(), prefill: await prefill() };
 console.log(JSON.stringify(cost));
 process.exit();
 
-async function generate(words: number, length: number): Promise<void> {
+/** @returns how many tokens the prompt has */
+async function generate(words: number, length: number): Promise<number> {
   const request = greedyRequest(" a".repeat(words), length);
-  for await (const event of generated(engine, request, new AbortController().signal)) void event;
+  let read = 0;
+  for await (const event of generated(engine, request, new AbortController().signal))
+    if (event.type === "done") read = event.usage.promptTokens;
+  return read;
 }
 
 /** Of one generated token. */
@@ -62,9 +66,16 @@ async function decode(): Promise<StepCost> {
 
 /** Of one step of a prompt; the token that comes with the last one is included. */
 async function prefill(): Promise<StepCost> {
+  // How many tokens a word has depends on the model.
+  const [one, two] = [await generate(1, 1), await generate(2, 1)];
+  const words = 1 + Math.floor((promptTokens - one) / (two - one));
   const before = Float64Array.from(figures.subarray(0, FIRST_TIME));
-  for (let repeat = 0; repeat <= repeats; repeat++) await generate(promptTokens - 1, 1);
-  return costSince(before, Math.ceil(promptTokens / spec.batchSize));
+  const steps = Math.ceil(promptTokens / spec.batchSize);
+  for (let repeat = 0; repeat <= repeats; repeat++) {
+    const read = await generate(words, 1);
+    if (Math.ceil(read / spec.batchSize) !== steps) throw new Error(`the prompt has ${read} tokens`);
+  }
+  return costSince(before, steps);
 }
 
 /** @param steps between two reads */

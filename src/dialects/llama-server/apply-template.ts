@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type ChatMessage, jsonSchemaSchema } from "../../engine/protocol/generation.ts";
 import { dictionary, list } from "../../http/input/bounded-lists.ts";
+import { refused } from "../../http/input/known-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { collectAnswer } from "../../inference/collect-answer.ts";
 import type { Inference, InferenceRequest } from "../../inference/inference.ts";
@@ -40,6 +41,9 @@ const applyTemplateSchema = z
     )
       .nullish()
       .describe("Functions for the template."),
+    tool_choice: z.unknown().optional().describe('"none": the template does not get the functions.'),
+    chat_template: refused("a template belongs to the model; create one with TEMPLATE in its Modelfile"),
+    add_generation_prompt: refused("a prompt is always made for an answer", true),
     chat_template_kwargs: dictionary(z.unknown())
       .nullish()
       .describe("More variables for the chat template, such as enable_thinking."),
@@ -81,11 +85,13 @@ function toRequest(body: Body): InferenceRequest {
     input: {
       kind: "chat",
       messages: body.messages.map(toMessage),
-      tools: (body.tools ?? []).map(({ function: { name, description, parameters } }) => ({
-        name,
-        description: description ?? undefined,
-        parameters: parameters ?? undefined,
-      })),
+      tools: (body.tool_choice === "none" ? [] : (body.tools ?? [])).map(
+        ({ function: { name, description, parameters } }) => ({
+          name,
+          description: description ?? undefined,
+          parameters: parameters ?? undefined,
+        }),
+      ),
       toolChoice: "auto",
       parallelToolCalls: true,
       ...(typeof thinking === "boolean" && { thinking }),

@@ -30,7 +30,7 @@ export function toRequests(
     ...(limit !== undefined && { maxTokens: Math.max(1, limit) }),
     stop: body.stop == null ? undefined : [body.stop].flat().filter((text) => text !== ""),
     format: toConstraint(body, { param: "format", format: { type: "text" } }),
-    logprobs: body.n_probs || (body.return_tokens ? 0 : undefined),
+    logprobs: (body.n_probs ?? body.logprobs) || (body.return_tokens ? 0 : undefined),
     // llama.cpp's server counts those without text among the tokens, too.
     ...(body.return_tokens && { emptyTokens: true }),
     ...toEngineFields(body),

@@ -47,6 +47,8 @@ export const generationFields = {
     .describe("Stop sequences; they are not part of the content. Empty strings are ignored."),
   repetition_guard: repetitionGuardField,
   n_probs: probabilitiesField,
+  logprobs: probabilitiesField.describe("Another name of n_probs."),
+  image_data: refused("send images in messages of /v1/chat/completions"),
   stream: z.boolean().nullish().describe("Stream the content as server-sent events. Default: false."),
   return_tokens: z.boolean().nullish().describe("Return the ids of the tokens. Default: false."),
   return_progress: returnProgressField,

@@ -11,7 +11,7 @@ import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
 import { toEngineFields } from "../engine-fields.ts";
 import { promptProgressSchema, returnProgressField, toPromptProgress } from "../prompt-progress.ts";
 import { toSampling } from "../sampling-fields.ts";
-import { toReasoningBudget } from "../thinking-fields.ts";
+import { toReasoningBudget, toThink } from "../thinking-fields.ts";
 import {
   DEFAULT_MAX_TOKENS,
   generationFields,
@@ -126,7 +126,7 @@ export function toChatRequest(body: ChatRequest): InferenceRequest {
       tools: toTools(body.tools),
       toolChoice: toToolChoice(body.tool_choice),
       parallelToolCalls: true,
-      thinking: body.think ?? undefined,
+      ...toThink(body.think),
     },
     maxTokens: toMaxTokens(body),
     stop: body.stop ?? undefined,

@@ -8,7 +8,7 @@ import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
 import { toEngineFields } from "../engine-fields.ts";
 import { promptProgressSchema, returnProgressField, toPromptProgress } from "../prompt-progress.ts";
 import { toSampling } from "../sampling-fields.ts";
-import { toReasoningBudget } from "../thinking-fields.ts";
+import { toReasoningBudget, toThink } from "../thinking-fields.ts";
 import { logprobsField, tokenFields } from "./answer-token.ts";
 import {
   DEFAULT_MAX_TOKENS,
@@ -97,9 +97,9 @@ export function toGenerateRequest(body: GenerateRequest): InferenceRequest {
 function toInput(body: GenerateRequest): InferenceRequest["input"] {
   const images = (body.images ?? []).map((image, index) => decodeImage(image, `images.${index}`));
   const tools = toTools(body.tools);
-  const thinking = body.think ?? undefined;
+  const thinking = toThink(body.think);
   if (tools.length === 0) {
-    return { kind: "instruct", prompt: body.prompt, system: body.system ?? undefined, images, thinking };
+    return { kind: "instruct", prompt: body.prompt, system: body.system ?? undefined, images, ...thinking };
   }
   return {
     kind: "chat",
@@ -119,7 +119,7 @@ function toInput(body: GenerateRequest): InferenceRequest["input"] {
     tools,
     toolChoice: toToolChoice(body.tool_choice),
     parallelToolCalls: true,
-    thinking,
+    ...thinking,
   };
 }
 

@@ -12,7 +12,7 @@ import { repetitionGuardField } from "../../http/input/repetition-guard-field.ts
 import { checkFormatWithTools, constraintFields, toConstraint } from "../constraint-fields.ts";
 import { engineFields, probabilitiesField } from "../engine-fields.ts";
 import { foreignFields } from "../foreign-fields.ts";
-import { thinkingFields } from "../thinking-fields.ts";
+import { thinkingFields, thinkSchema } from "../thinking-fields.ts";
 import { SAMPLING_FIELDS } from "../../engine/protocol/sampling-fields.ts";
 import { samplingFields } from "../sampling-fields.ts";
 import { timingsPerTokenField } from "../timings.ts";
@@ -71,10 +71,9 @@ export const generationFields = {
   ...foreignFields,
   ...thinkingFields,
   images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP, WebP)."),
-  think: z
-    .boolean()
-    .nullish()
-    .describe("Let the model think before it answers. Default: the Modelfile's, otherwise false."),
+  think: thinkSchema.describe(
+    'Let the model think before it answers: true, false, or "low", "medium", "high", "max". A level is passed to the template, or for one without levels limits the tokens of thinking to 1024, 4096 or 16384. Default: the Modelfile\'s, otherwise false.',
+  ),
 };
 
 /** Fields of the log-probabilities of an answer's tokens. */

@@ -12,17 +12,9 @@ import { decodeMedia } from "../../inference/media-data.ts";
 import type { InferenceEvent, InferenceRequest } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
 import { toSampling } from "../sampling-fields.ts";
-import { toReasoningBudget } from "../thinking-fields.ts";
+import { thinkSchema, toReasoningBudget, toThink } from "../thinking-fields.ts";
 import { toMaxTokens, toResidency, toStop } from "./ollama-options.ts";
-import {
-  generationFields,
-  modelField,
-  thinkSchema,
-  toFormat,
-  toLogprobs,
-  toThinking,
-  thinkingLevel,
-} from "./ollama-request-fields.ts";
+import { generationFields, modelField, toFormat, toLogprobs } from "./ollama-request-fields.ts";
 import { linkToolResults, wireToolCalls, wireToolCallSchema } from "./tool-calls.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
@@ -104,8 +96,7 @@ export function toChatRequest(body: ChatRequest, model: Model): InferenceRequest
       tools: (body.tools ?? []).map(toTool),
       toolChoice: "auto",
       parallelToolCalls: true,
-      thinking: toThinking(body.think),
-      ...thinkingLevel(body.think),
+      ...toThink(body.think),
     },
     maxTokens: toMaxTokens(body.options, model),
     stop: toStop(body.options),

@@ -7,17 +7,9 @@ import { decodeImage } from "../../inference/image-data.ts";
 import type { InferenceEvent, InferenceRequest } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
 import { toSampling } from "../sampling-fields.ts";
-import { toReasoningBudget } from "../thinking-fields.ts";
+import { thinkSchema, toReasoningBudget, toThink } from "../thinking-fields.ts";
 import { toMaxTokens, toResidency, toStop } from "./ollama-options.ts";
-import {
-  generationFields,
-  modelField,
-  thinkSchema,
-  toFormat,
-  toLogprobs,
-  thinkingLevel,
-  toThinking,
-} from "./ollama-request-fields.ts";
+import { generationFields, modelField, toFormat, toLogprobs } from "./ollama-request-fields.ts";
 import { MAX_MODELFILE_LENGTH } from "../../models/modelfile/parse-instructions.ts";
 import { renderPrompt } from "../../models/modelfile/template/render-prompt.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
@@ -117,8 +109,7 @@ function toInput(body: GenerateRequest, model: Model): InferenceRequest["input"]
     prompt,
     system: body.system || undefined,
     images: images.map((image, at) => decodeImage(image, `images.${at}`)),
-    thinking: toThinking(body.think),
-    ...thinkingLevel(body.think),
+    ...toThink(body.think),
   };
 }
 
@@ -132,7 +123,7 @@ function withTemplate(body: GenerateRequest, template: string, { settings }: Mod
     system: body.system || settings.system || "",
     prompt: body.prompt ?? "",
     suffix: body.suffix ?? "",
-    thinking: toThinking(body.think),
+    thinking: toThink(body.think).thinking,
   });
 }
 

@@ -38,18 +38,6 @@ export const generationFields = {
   ...thinkingFields,
 };
 
-export const thinkSchema = z.union([z.boolean(), z.enum(["low", "medium", "high", "max"])]).nullish();
-export type Think = z.output<typeof thinkSchema>;
-
-export function toThinking(think: Think): boolean | undefined {
-  return think == null ? undefined : think !== false;
-}
-
-/** Chat templates that support levels read reasoning_effort. */
-export function thinkingLevel(think: Think): { templateVariables?: Record<string, unknown> } {
-  return typeof think === "string" ? { templateVariables: { reasoning_effort: think } } : {};
-}
-
 export function toFormat(format: "" | "json" | Record<string, unknown> | null | undefined): OutputFormat {
   if (format == null || format === "") return { type: "text" };
   return format === "json" ? { type: "json" } : { type: "json_schema", schema: format };

@@ -24,6 +24,7 @@ import type {
 import { customFunctions, encodeInput } from "./custom-tools/custom-tool.ts";
 import { toFunctionResult, toFunctionTools, toLegacyCall, usesFunctions } from "./legacy-functions.ts";
 import {
+  toChoices,
   toMaxTokens,
   toStop,
   toTextContent,
@@ -53,7 +54,7 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
       tools,
       toolChoice,
       parallelToolCalls: usesFunctions(body) ? false : (body.parallel_tool_calls ?? true),
-      ...toThinking(body.reasoning_effort, body.chat_template_kwargs),
+      ...toThinking(body.reasoning_effort, templateVariables(body)),
     },
     maxTokens: toMaxTokens(body.max_completion_tokens ?? body.max_tokens ?? body.n_predict),
     stop: toStop(body.stop),
@@ -67,7 +68,7 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
     defaults: { sampling: DEFAULT_SAMPLING },
     ...(warnings.length > 0 && { warnings }),
   };
-  return Array.from({ length: body.n ?? 1 }, (_, choice) => ({
+  return Array.from({ length: toChoices(body) }, (_, choice) => ({
     ...request,
     sampling: withChoice(sampling, choice),
   }));
@@ -159,11 +160,24 @@ function toTools(
  * has a format or must be a call, which begin anew: agents send a finished answer to have it written as JSON.
  */
 function toContinueLast(
-  { continue_final_message: asked }: ChatCompletionRequest,
+  { continue_final_message: asked, add_generation_prompt: isAdded, messages }: ChatCompletionRequest,
   format: OutputFormat,
   choice: ToolChoice,
 ): boolean {
-  return asked ?? (format.type === "text" && (choice === "auto" || choice === "none"));
+  if (isAdded !== false) return asked ?? (format.type === "text" && (choice === "auto" || choice === "none"));
+  const last = messages.at(-1);
+  if (asked !== false && last?.role === "assistant" && !last.tool_calls?.length && !last.function_call)
+    return true;
+  throw new ServiceError(
+    "invalid_parameter",
+    "add_generation_prompt: can be false only where the answer continues a final assistant message; leave it out.",
+    { param: "add_generation_prompt" },
+  );
+}
+
+function templateVariables(body: ChatCompletionRequest): Record<string, unknown> | null | undefined {
+  const { chat_template_kwargs: variables, enable_thinking: thinking } = body;
+  return thinking == null ? variables : { enable_thinking: thinking, ...variables };
 }
 
 function nameOf(tool: NamedTool): string {

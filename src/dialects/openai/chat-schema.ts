@@ -172,7 +172,17 @@ export const chatCompletionRequestSchema = z
       .describe(
         "Whether the answer continues a final assistant message. Default: only if the answer has no format and need not be a call.",
       ),
-    add_generation_prompt: ignored("continue_final_message says it"),
+    enable_thinking: z
+      .boolean()
+      .nullish()
+      .describe("The same as in chat_template_kwargs, which comes first."),
+    add_generation_prompt: z
+      .boolean()
+      .nullish()
+      .describe(
+        "False: the answer continues a final assistant message, and without one the request is refused. Default: true, which leaves it to continue_final_message.",
+      ),
+    parse_tool_calls: refused("calls are always apart from the text; leave the tools out to have text", true),
     modalities: list(z.string()).nullish().describe('Only ["text"] is supported.'),
     audio: ignored("it only matters with audio in modalities"),
     ...functionFields,

@@ -10,6 +10,7 @@ import { toSampling } from "../sampling-fields.ts";
 import {
   choiceCount,
   commonFields,
+  toChoices,
   tokenLimit,
   toMaxTokens,
   toStop,
@@ -47,6 +48,7 @@ export const completionRequestSchema = z
       .nullish()
       .describe("Number of alternatives to return for each token."),
     n_predict: tokenLimit.describe("llama.cpp's name of max_tokens."),
+    max_completion_tokens: tokenLimit.describe("Another name of max_tokens."),
     n_probs: probabilitiesField,
     echo: z
       .boolean()
@@ -81,8 +83,8 @@ export function promptItems({ prompt }: CompletionRequest): readonly (string | n
 }
 
 /** Completions of each prompt; the best `n` of them are returned. */
-export function generatedChoices({ n, best_of: best }: Pick<CompletionRequest, "n" | "best_of">): number {
-  return best ?? n ?? 1;
+export function generatedChoices(body: Pick<CompletionRequest, "n" | "n_cmpl" | "best_of">): number {
+  return body.best_of ?? toChoices(body);
 }
 
 /** What the answer begins with needs the tokens of the prompts: their log-probabilities, or their number. */
@@ -105,10 +107,10 @@ export function toCompletionRequests(
 ): InferenceRequest[] {
   if (body.max_tokens === 0) return [];
   const choices = generatedChoices(body);
-  const isRanked = choices > (body.n ?? 1);
+  const isRanked = choices > toChoices(body);
   const sampling = toSampling(body);
   const alternatives = requestedAlternatives(body);
-  const limit = body.max_tokens ?? body.n_predict;
+  const limit = body.max_tokens ?? body.max_completion_tokens ?? body.n_predict;
   const format = toOutputFormat(body);
   return prompts.flatMap((prompt) =>
     Array.from({ length: choices }, (_, choice): InferenceRequest => ({
@@ -141,8 +143,8 @@ export function checkCombinations(body: CompletionRequest): void {
   if (maxTokens === 0 && !echo) refuse("max_tokens", "must be at least 1, or the request must have echo");
   if (suffix && needsPromptTokens(body)) refuse("suffix", "cannot be combined with echo and logprobs");
   if (best == null) return;
-  if (best < (body.n ?? 1)) refuse("best_of", "must be at least n");
-  if (best > (body.n ?? 1) && body.stream) {
+  if (best < toChoices(body)) refuse("best_of", "must be at least n");
+  if (best > toChoices(body) && body.stream) {
     refuse("best_of", "cannot be streamed: completions are compared when they are complete");
   }
 }

@@ -23,7 +23,7 @@ import {
   toCompletionRequests,
 } from "./completion-request.ts";
 import { answerHead } from "./openai-answer-fields.ts";
-import { toStreamOptions } from "./openai-request-fields.ts";
+import { toChoices, toStreamOptions } from "./openai-request-fields.ts";
 import { openaiEvents } from "./openai-error.ts";
 
 /** POST /v1/completions. */
@@ -49,13 +49,13 @@ export function completionsRoute({ inference, config }: Services): Route {
       );
       const { model, events, warnings } =
         scored && requests.length === 0
-          ? { model: scored.model, events: onlyEcho(scored, body.n ?? 1), warnings: [] }
+          ? { model: scored.model, events: onlyEcho(scored, toChoices(body)), warnings: [] }
           : await generateChoices(inference, requests, config.models.slots, signal);
       tellWarnings(context, warnings);
       const completion: CompletionContext = {
         head: answerHead("cmpl", model),
         prompts,
-        choices: body.n ?? 1,
+        choices: toChoices(body),
         echo: body.echo ?? false,
         logprobs: requestedAlternatives(body) !== undefined,
       };

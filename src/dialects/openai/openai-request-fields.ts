@@ -31,6 +31,7 @@ export const commonFields = {
     .describe(
       `Number of choices, at most ${MAX_CHOICES}; those beyond the model's slots wait for one. Default: 1.`,
     ),
+  n_cmpl: choiceCount.nullish().describe("llama.cpp's name of n."),
   stream: z.boolean().nullish().describe("Stream the answer as server-sent events. Default: false."),
   stream_options: z
     .object({ include_usage: z.boolean().nullish() })
@@ -62,6 +63,11 @@ export function toStreamOptions(body: CommonFields): StreamOptions {
 export function toStop(stop: CommonFields["stop"]): readonly string[] | undefined {
   if (stop == null) return undefined;
   return [stop].flat().filter((text) => text !== "");
+}
+
+/** Choices of each prompt. */
+export function toChoices(body: Pick<CommonFields, "n" | "n_cmpl">): number {
+  return body.n_cmpl ?? body.n ?? 1;
 }
 
 /** Gives each choice its own seed, so that they differ. */

@@ -5,6 +5,7 @@ import { startPatchedWorker } from "../core/start-patched-worker.ts";
 import { commandStreamPatches } from "../gpu/command-stream-patches.ts";
 import { sizeWorkgroups } from "../gpu/programs/size-workgroups.ts";
 import { queueWaitPatches } from "../gpu/queue-wait-patches.ts";
+import { UPLOADED_READ_PATCHES, weightUploadPatches } from "../gpu/weight-upload-patches.ts";
 
 /** While an engine loads, wllama finds another class under this name. */
 const PageWorker = globalThis.Worker;
@@ -72,14 +73,15 @@ function startWorker(
   patch: (script: string) => string,
   { heapLimitBytes, gpuWaitMs, scriptUrl: otherScript }: PagePlatformOptions,
 ): EngineWorker {
+  // The other script belongs to llama.cpp's own kernels, which describe programs one by one and read whole tensors.
+  const hasGpuKernels = gpuWaitMs !== undefined && otherScript === undefined;
   return startPatchedWorker(scriptUrl, patch, {
     modulePatches: [
       ...moduleHeapPatches(heapLimitBytes),
       ...(gpuWaitMs === undefined ? [] : queueWaitPatches(gpuWaitMs)),
-      // The other script belongs to llama.cpp's own kernels, which describe programs one by one.
-      ...(gpuWaitMs === undefined || otherScript !== undefined ? [] : commandStreamPatches(true)),
+      ...(hasGpuKernels ? [...weightUploadPatches(), ...commandStreamPatches(true)] : []),
     ],
-    workerPatches: workerHeapPatches(heapLimitBytes),
+    workerPatches: [...workerHeapPatches(heapLimitBytes), ...(hasGpuKernels ? UPLOADED_READ_PATCHES : [])],
     readScript: async (url) => await (await fetch(url)).text(),
     threadScript: (script) => new Blob([script], { type: "text/javascript" }),
     run(script, shim) {

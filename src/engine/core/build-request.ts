@@ -63,7 +63,11 @@ export function buildCompletionCall(
     ...((request.stop.length > 0 || request.details) && { verbose: true }),
     max_tokens: request.maxTokens ?? -1,
     cache_prompt: request.cachePrompt,
-    ...withoutUndefined({ n_keep: request.shift?.keep, n_discard: request.shift?.discard }),
+    ...withoutUndefined({
+      n_keep: request.shift?.keep,
+      n_discard: request.shift?.discard,
+      n_cache_reuse: request.cacheReuse,
+    }),
     // Always, because without it llama.cpp keeps what a slot has computed with other scales.
     ...(adapterScales.length > 0 && {
       lora: (request.adapterScales ?? adapterScales).map((scale, id) => ({ id, scale })),

@@ -118,6 +118,8 @@ const slotActions = {
     return result;
   },
   erase: async (slot) => await slotKernel('erase')(slot),
+  reserve: async (slot) => await slotKernel('reserve')(slot),
+  release: async (slot) => await slotKernel('release')(slot),
   drop: () => {
     dropState();
     return 0;

@@ -82,6 +82,13 @@ export class Slots {
         if (tokens < 0) throw refused(tokens);
         return { action: "erase", tokens };
       }
+      case "reserve": {
+        const isBusy = numberSchema.parse(await ask(request.slot));
+        if (isBusy < 0) throw refused(isBusy);
+        return { action: "reserve", isBusy: isBusy > 0 };
+      }
+      case "release":
+        return done(await ask(request.slot));
       default: // drop
         return done(await ask());
     }
@@ -120,7 +127,7 @@ function refused(number: number, cause?: Error): ServiceError {
 function unsupported(cause: Error): ServiceError {
   return new ServiceError(
     "unsupported_feature",
-    "Saving prompts needs Daybreak's own engine, but this model runs on the stock one; set engine.kernels to auto.",
+    "Saving prompts and choosing slots need Daybreak's own engine, but this model runs on the stock one; set engine.kernels to auto.",
     { cause },
   );
 }

@@ -7,6 +7,7 @@ import { moduleHeapPatches, STOCK_HEAP_BYTES, workerHeapPatches } from "../core/
 import { startPatchedWorker } from "../core/start-patched-worker.ts";
 import { commandStreamPatches } from "../gpu/command-stream-patches.ts";
 import { queueWaitPatches } from "../gpu/queue-wait-patches.ts";
+import { UPLOADED_READ_PATCHES, weightUploadPatches } from "../gpu/weight-upload-patches.ts";
 import { decodeWebp } from "./decode-webp.ts";
 import type { TextPatch } from "../core/worker-patches.ts";
 
@@ -96,9 +97,15 @@ function startWorker(
     modulePatches: [
       ...MODULE_PATCHES,
       ...moduleHeapPatches(heapLimitBytes),
-      ...(gpu ? [...queueWaitPatches(gpu.maxWaitMs), ...commandStreamPatches(gpu.replays !== false)] : []),
+      ...(gpu
+        ? [
+            ...queueWaitPatches(gpu.maxWaitMs),
+            ...weightUploadPatches(),
+            ...commandStreamPatches(gpu.replays !== false),
+          ]
+        : []),
     ],
-    workerPatches: workerHeapPatches(heapLimitBytes),
+    workerPatches: [...workerHeapPatches(heapLimitBytes), ...(gpu ? UPLOADED_READ_PATCHES : [])],
     async readScript(url) {
       const script = await resolveObjectURL(url)?.text();
       if (script === undefined) throw new Error("the engine's worker script is missing");

@@ -163,6 +163,8 @@ export const generationRequestSchema = z.object({
     .optional(),
   /** Reuse the part of the prompt that is in the KV cache. */
   cachePrompt: z.boolean(),
+  /** Least tokens of a part of the prompt that is reused although it has moved; 0: none is; absent: as the model was loaded. */
+  cacheReuse: z.int().min(0).max(MOST_SHIFTED_TOKENS).optional(),
   /** The slot that answers if it is idle, from 0; absent: any. */
   slot: z.int().min(0).optional(),
   /** Report how the prompt was read when the answer is done. */

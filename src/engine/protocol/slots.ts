@@ -22,6 +22,9 @@ export const slotRequestSchema = z.discriminatedUnion("action", [
   z.object({ action: z.literal("restore"), slot, tokens: tokenIdsSchema }),
   z.object({ action: z.literal("erase"), slot }),
   z.object({ action: z.literal("drop") }),
+  /** Keeps a slot for requests that name it, until it is released. */
+  z.object({ action: z.literal("reserve"), slot }),
+  z.object({ action: z.literal("release"), slot }),
 ]);
 export type SlotRequest = z.infer<typeof slotRequestSchema>;
 
@@ -40,6 +43,8 @@ export const slotResultSchema = z.discriminatedUnion("action", [
   z.object({ action: z.literal("save"), bytes: z.int().min(0), tokens: tokenIdsSchema }),
   z.object({ action: z.literal("read"), data }),
   z.object({ action: z.literal("erase"), tokens: z.int().min(0) }),
+  /** Whether another request has the slot. */
+  z.object({ action: z.literal("reserve"), isBusy: z.boolean() }),
   z.object({ action: z.literal("done") }),
 ]);
 export type SlotResult = z.infer<typeof slotResultSchema>;

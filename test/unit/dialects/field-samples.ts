@@ -43,10 +43,15 @@ export const ENGINE_SAMPLES = {
   lora: [{ id: 0, scale: 1 }],
   n_keep: 3,
   n_discard: 5,
+  n_cache_reuse: 64,
 };
 
 /** The same of what a chat may take to think. */
-export const THINKING_SAMPLES = { thinking_budget_tokens: 4, thinking_token_budget: 5 };
+export const THINKING_SAMPLES = {
+  thinking_budget_tokens: 4,
+  thinking_token_budget: 5,
+  reasoning_budget_tokens: 6,
+};
 
 /** Formats that become a schema. */
 export const SCHEMA_SAMPLES = { json_schema: { type: "number" }, guided_json: '{"type":"number"}' };

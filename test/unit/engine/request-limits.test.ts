@@ -45,6 +45,7 @@ describe("a request that would block the engine is refused", () => {
       promptRequest("x", { format: { type: "grammar", grammar: "x".repeat(1 << 20) } }),
     ],
     ["a slot that there is not", promptRequest("x", { slot: 4 })],
+    ["reuse of moved parts of prompts on a model without", promptRequest("x", { cacheReuse: 1 })],
   ])("refuses %s", (_, request) => {
     expect(() => checkRequestLimits(request, LIMITS)).toThrow(
       expect.objectContaining({ code: "invalid_parameter", param: expect.any(String) }),
@@ -62,6 +63,12 @@ describe("a request that would block the engine is refused", () => {
       }),
     );
   });
+});
+
+test("reuse of moved parts of prompts may be turned off, and on where the model was loaded with it", () => {
+  expect(() => checkRequestLimits(promptRequest("x", { cacheReuse: 0 }), LIMITS)).not.toThrow();
+  const moved = promptRequest("x", { cacheReuse: 8 });
+  expect(() => checkRequestLimits(moved, { ...LIMITS, cacheReuse: 256 })).not.toThrow();
 });
 
 test("ordinary requests pass, also long ones for a small context, which the engine counts itself", () => {

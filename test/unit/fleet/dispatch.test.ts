@@ -8,9 +8,12 @@ const model = cardModel("tiny");
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-function dispatchAlone(missing?: ServiceError): Dispatch {
+function dispatchAlone(missing?: ServiceError, connection = { isConnected: true }): Dispatch {
   const self = { card: card("desk"), beat: beat("desk"), model: () => undefined };
   const presence: DispatchOptions["presence"] = {
+    get isConnected() {
+      return connection.isConnected;
+    },
     machines: [],
     get: () => undefined,
     onChange: () => () => true,
@@ -31,7 +34,7 @@ test("an answer that no machine goes on with has failed, after half a minute", a
   const begun = dispatch.begin({ ...model, adapter: undefined }, async () => ({}), {
     marks: [],
     signal,
-    continues: { engine: "e" },
+    continues: { engine: "e", hasTold: true },
   });
   const failure = begun.catch((error: unknown) => error);
   await vi.advanceTimersByTimeAsync(31_000);
@@ -49,10 +52,67 @@ test("a model that nobody has any more is not there", async () => {
   dispatch.close();
 });
 
-test("a request that waits for machines that cannot be reached any more may be sent again", async () => {
-  const dispatch = dispatchAlone(new ServiceError("fleet_unreachable", "no NATS server"));
+const UNREACHABLE = new ServiceError("fleet_unreachable", "no NATS server");
+
+test.each([
+  ["a request", undefined],
+  ["an answer that has told its client nothing", { engine: "e", hasTold: false }],
+])("%s may be sent again when the NATS server is not back within three seconds", async (_what, continues) => {
+  const dispatch = dispatchAlone(UNREACHABLE, { isConnected: false });
   const { signal } = new AbortController();
-  const begun = dispatch.begin({ ...model, adapter: undefined }, async () => ({}), { marks: [], signal });
-  await expect(begun).rejects.toMatchObject({ code: "fleet_unreachable", status: 503, retryable: true });
+  let failure: unknown;
+  const begun = dispatch.begin({ ...model, adapter: undefined }, async () => ({}), {
+    marks: [],
+    signal,
+    continues,
+  });
+  void begun.catch((error: unknown) => {
+    failure = error;
+  });
+  await vi.advanceTimersByTimeAsync(2700);
+  expect(failure).toBeUndefined();
+  await vi.advanceTimersByTimeAsync(600);
+  expect(failure).toMatchObject({ code: "fleet_unreachable", status: 503, retryable: true });
+  dispatch.close();
+});
+
+test("an answer that has begun for its client waits for the NATS server for half a minute", async () => {
+  const dispatch = dispatchAlone(UNREACHABLE, { isConnected: false });
+  const { signal } = new AbortController();
+  let failure: unknown;
+  const begun = dispatch.begin({ ...model, adapter: undefined }, async () => ({}), {
+    marks: [],
+    signal,
+    continues: { engine: "e", hasTold: true },
+  });
+  void begun.catch((error: unknown) => {
+    failure = error;
+  });
+  await vi.advanceTimersByTimeAsync(29_000);
+  expect(failure).toBeUndefined();
+  await vi.advanceTimersByTimeAsync(2000);
+  expect(failure).toMatchObject({ code: "fleet_unreachable" });
+  dispatch.close();
+});
+
+test("an answer that has told its client nothing waits for its machines when the NATS server is back in time", async () => {
+  const connection = { isConnected: false };
+  const dispatch = dispatchAlone(UNREACHABLE, connection);
+  const { signal } = new AbortController();
+  let failure: unknown;
+  const begun = dispatch.begin({ ...model, adapter: undefined }, async () => ({}), {
+    marks: [],
+    signal,
+    continues: { engine: "e", hasTold: false },
+  });
+  void begun.catch((error: unknown) => {
+    failure = error;
+  });
+  await vi.advanceTimersByTimeAsync(2700);
+  connection.isConnected = true;
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(failure).toBeUndefined();
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(failure).toMatchObject({ code: "fleet_unreachable" });
   dispatch.close();
 });

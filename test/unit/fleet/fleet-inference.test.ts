@@ -41,6 +41,7 @@ async function entrance(options: {
       model: () => cardModel(alias),
     },
     presence: {
+      isConnected: true,
       machines: [other],
       get: () => other,
       onChange: () => () => undefined,

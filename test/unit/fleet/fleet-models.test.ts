@@ -19,6 +19,7 @@ test("what manages a model says on which machine it is", async () => {
   const local = new FakeModels();
   local.delete = async () => await Promise.reject(unknown);
   local.unload = async () => await Promise.reject(unknown);
+  local.load = async () => await Promise.reject(unknown);
   const attic = { card: card("attic", { models: [cardModel("far")] }), beat: beat("attic") };
   const models = withFleetModels(
     local,
@@ -28,5 +29,6 @@ test("what manages a model says on which machine it is", async () => {
   const message = expect.stringMatching(/"far".*\(attic\)/);
   await expect(models.delete("far")).rejects.toMatchObject({ code: "model_not_found", message });
   await expect(models.unload("far")).rejects.toMatchObject({ code: "model_not_found", message });
+  await expect(models.load({ alias: "far" })).rejects.toMatchObject({ code: "model_not_found", message });
   await expect(models.unload("nowhere")).rejects.toBe(unknown);
 });

@@ -1,8 +1,8 @@
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { Beat, Card } from "../../../src/fleet/card.ts";
+import { type Beat, type Card, MOST_CARD_BYTES } from "../../../src/fleet/card.ts";
 import { Presence, SILENCE_MS } from "../../../src/fleet/presence.ts";
-import { card, beat, FleetWire } from "../../support/fleet-wire.ts";
+import { card, cardModel, beat, FleetWire } from "../../support/fleet-wire.ts";
 
 const logger = pino({ level: "silent" });
 
@@ -102,6 +102,32 @@ describe("the machines that are present", () => {
     expect(presence.missing("m")).toMatchObject({ code: "fleet_unreachable" });
     await vi.advanceTimersByTimeAsync(3000);
     expect(presence.missing("m")).toBeUndefined();
+  });
+
+  test("tell of as many models as fit into a message that others take", async () => {
+    const models = Array.from({ length: 2000 }, (_, index) => ({
+      ...cardModel(`model-${index}`),
+      isDefault: false,
+    }));
+    const first = machine(wire, one);
+    machine(wire, { card: card("two", { models }), beat: two.beat });
+    await vi.advanceTimersByTimeAsync(600);
+    const [seen] = first.presence.machines;
+    expect(seen?.card.models.length).toBeGreaterThan(200);
+    expect(JSON.stringify(seen?.card).length).toBeLessThanOrEqual(MOST_CARD_BYTES);
+    expect(JSON.stringify(seen?.card).length).toBeGreaterThan(MOST_CARD_BYTES - 1000);
+  });
+
+  test("are not those whose messages are too long", async () => {
+    const first = machine(wire, one);
+    const forger = wire.connect();
+    const long = card("two", { models: Array.from({ length: 1000 }, () => cardModel("m")) });
+    forger.listen(forger.subject("card", two.card.id), (_data, _subject, reply) => reply?.(json(long)));
+    wire.send("fleet.presence", json(two.beat));
+    const speeds = Array.from({ length: 2000 }, () => ({ alias: "m".repeat(20), decode: 1, prefill: 1 }));
+    wire.send("fleet.presence", json(beat("three", { speeds })));
+    await vi.advanceTimersByTimeAsync(600);
+    expect(names(first.presence)).toEqual([]);
   });
 
   test("are not those that send something else", async () => {

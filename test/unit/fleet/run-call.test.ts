@@ -22,7 +22,9 @@ async function* events(): AsyncGenerator<InferenceEvent, undefined> {
 }
 
 /** Has the first token before the answer has begun for its reader, as the real one. */
-const generate: Inference["generate"] = async ({ onTokens }) => {
+const generate: Inference["generate"] = async ({ onTokens, mayWait, isTimed }) => {
+  // Where it waits and how long it takes is up to the one who asks.
+  expect({ mayWait, isTimed }).toEqual({ mayWait: false, isTimed: false });
   onTokens?.([TOKEN]);
   await new Promise((resolve) => {
     setImmediate(resolve);

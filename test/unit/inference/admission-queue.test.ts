@@ -46,6 +46,27 @@ describe("admission queue", () => {
     expect(held.get("a3")?.group).toBe("a");
   });
 
+  test("lets one call of those in that name a slot, in their order, and others past those that wait for it", async () => {
+    const queue = new AdmissionQueue({ slots: 3, maxWaiting: 10 });
+    const order: string[] = [];
+    const held = new Map<string, Permit>();
+    const ask = async (name: string, slot?: number): Promise<void> => {
+      held.set(name, await queue.acquire(never, { slot }));
+      order.push(name);
+    };
+    const asked = [ask("a", 0), ask("b", 0), ask("c", 0), ask("d"), ask("e", 1), ask("f")];
+    await Promise.all([asked[0], asked[3], asked[4]]);
+    expect(order).toEqual(["a", "d", "e"]);
+    const released = held.get("a")?.nextRelease();
+    held.get("a")?.[Symbol.dispose]();
+    await Promise.all([released, asked[1]]);
+    held.get("b")?.[Symbol.dispose]();
+    await asked[2];
+    held.get("d")?.[Symbol.dispose]();
+    await asked[5];
+    expect(order).toEqual(["a", "d", "e", "b", "c", "f"]);
+  });
+
   test("refuses the caller for whom there is no room to wait", async () => {
     const queue = new AdmissionQueue({ slots: 1, maxWaiting: 1 });
     await queue.acquire(never);

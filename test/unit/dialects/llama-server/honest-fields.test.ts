@@ -22,6 +22,7 @@ const common = {
   repetition_guard: true,
   timings_per_token: true,
   n_probs: 2,
+  logprobs: 2,
   return_tokens: true,
 };
 /** Honored by the answer: see completion.test.ts. */

@@ -171,6 +171,14 @@ describe("POST /apply-template", () => {
       maxTokens: 1,
       input: { kind: "chat", tools: [{ name: "f" }], thinking: true },
     });
+    const messages = [{ role: "user", content: "hi" }];
+    await app.post("/apply-template", { messages, tools, tool_choice: "none" });
+    expect(app.lastRequest()).toMatchObject({ input: { tools: [] } });
+    const refused = await app.post("/apply-template", { messages, add_generation_prompt: false });
+    expect([refused.status, await refused.text()]).toEqual([
+      400,
+      expect.stringContaining("add_generation_prompt"),
+    ]);
   });
 });
 

@@ -10,6 +10,7 @@ import {
   THINKING_AND_TOOLS,
   WITH_LOGPROBS,
 } from "../recorded-events.ts";
+import { fakeModel } from "../../../support/fake-models.ts";
 import { lines, testApp } from "../../../support/test-app.ts";
 import { endless } from "../../inference/inference-setup.ts";
 
@@ -126,6 +127,24 @@ describe("POST /api/generate", () => {
       format: { type: "text" },
       sampling: { temperature: 0.7, seed: 0xffff_ffff },
     });
+  });
+
+  test("thinks as much as is said, as Ollama takes it", async () => {
+    const all = testApp({
+      model: fakeModel({ capabilities: { ...fakeModel().capabilities, thinking: true }, isDefault: true }),
+    });
+    const messages = [{ role: "user", content: "hi" }];
+    for (const [path, body] of [
+      ["/api/generate", { prompt: "hi" }],
+      ["/api/chat", { messages }],
+    ] as const) {
+      await all.post(path, { ...body, think: "low" });
+      expect(all.lastRequest()).toMatchObject({
+        input: { thinking: true, templateVariables: { reasoning_effort: "low" } },
+        reasoning: { budget: 409 },
+      });
+      expect((await all.post(path, { ...body, think: "a lot" })).status).toBe(400);
+    }
   });
 
   test("offers tools as a chat does", async () => {

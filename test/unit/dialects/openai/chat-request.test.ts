@@ -165,6 +165,16 @@ describe("a request", () => {
   test.for<[string, object, object]>([
     ["effort none", { reasoning_effort: "none" }, { thinking: false }],
     ["a template variable", { chat_template_kwargs: { enable_thinking: false } }, { thinking: false }],
+    ["the variable as a field", { enable_thinking: true }, { thinking: true }],
+    [
+      "an answer that continues the last message",
+      {
+        messages: [...messages, { role: "assistant", content: "So" }],
+        add_generation_prompt: false,
+        response_format: { type: "json_object" },
+      },
+      { continueLast: true },
+    ],
     [
       "allowed tools",
       {
@@ -198,6 +208,8 @@ describe("a request", () => {
       { messages: [{ role: "user", content: [{ type: "file", file: {} }] }] },
       "messages.0.content.0",
     ],
+    ["a chat that is not to be answered", { add_generation_prompt: false }, "add_generation_prompt"],
+    ["calls as text", { parse_tool_calls: false }, "parse_tool_calls"],
     ["audio out", { modalities: ["text", "audio"] }, "modalities"],
     ["a tool of another kind", { tools: [{ type: "web_search" }] }, "tools.0.type"],
     ["a required call without tools", { tool_choice: "required" }, "tool_choice"],

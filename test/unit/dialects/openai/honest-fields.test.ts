@@ -27,6 +27,7 @@ const common = {
   timings_per_token: true,
   stop: "END",
   n: 2,
+  n_cmpl: 2,
   n_predict: 3,
 };
 const FORMATS = { response_format: { type: "json_object" }, ...SCHEMA_SAMPLES, ...GRAMMAR_SAMPLES };
@@ -59,15 +60,17 @@ const conversions: readonly Conversion[] = [
       ...THINKING_SAMPLES,
       reasoning_effort: "low",
       chat_template_kwargs: { a: 1 },
+      enable_thinking: false,
       continue_final_message: false,
     },
-    // modalities has one value that is possible, and others are refused: see chat-request.test.ts. A grammar and functions
+    // add_generation_prompt is false only for a final assistant message, and modalities has one value that is possible, and others are refused: see chat-request.test.ts. A grammar and functions
     // are refused beside the tools of this request: see output-format.test.ts and legacy-functions.test.ts.
     elsewhere: [
       "stream",
       "stream_options",
       "return_progress",
       "modalities",
+      "add_generation_prompt",
       ...Object.keys(GRAMMAR_SAMPLES),
       "functions",
       "function_call",
@@ -86,6 +89,7 @@ const conversions: readonly Conversion[] = [
       ...FORMATS,
       prompt: "ho",
       max_tokens: 3,
+      max_completion_tokens: 3,
       logprobs: 1,
       n_probs: 1,
       suffix: "end",

@@ -1,0 +1,66 @@
+import fs from "node:fs";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { setEnvironmentData } from "node:worker_threads";
+import { EngineCore } from "../../src/engine/core/engine-core.ts";
+import { findDawn } from "../../src/engine/gpu/find-dawn.ts";
+import { openEngineFiles } from "../../src/engine/host/engine-files.ts";
+import { createNodePlatform } from "../../src/engine/host/node-platform.ts";
+import { engineSpecSchema } from "../../src/engine/protocol/engine-spec.ts";
+import { preparedEngine } from "./engine-fixture.ts";
+
+/**
+ * Loads a model onto Dawn's null backend, which executes nothing, and prints as JSON how its weights got there. A process of its
+ * own, because Dawn's classes are patched once.
+ *
+ * Arguments: the engine's specification as JSON, a folder to write to.
+ */
+
+export interface Uploads {
+  /** Bytes of the largest write. */
+  readonly largest: number;
+  /** Bytes that were written from the heap, and from elsewhere, without parameters of programs. */
+  readonly fromHeap: number;
+  readonly fromElsewhere: number;
+  readonly gpuLayers: number;
+}
+
+const COUNTING_DAWN = `
+import { createRequire } from "node:module";
+import { getEnvironmentData } from "node:worker_threads";
+const { realDawn, memory } = getEnvironmentData("count-uploads");
+const { create, globals } = createRequire(import.meta.url)(realDawn);
+const counts = new Float64Array(memory);
+const { writeBuffer } = globals.GPUQueue.prototype;
+const UNIFORM = 0x40;
+globals.GPUQueue.prototype.writeBuffer = function (buffer, at, data, offset, size) {
+  if (buffer.usage & UNIFORM) return writeBuffer.call(this, buffer, at, data, offset, size);
+  counts[0] = Math.max(counts[0], size);
+  counts[data.buffer instanceof SharedArrayBuffer ? 1 : 2] += size;
+  return writeBuffer.call(this, buffer, at, data, offset, size);
+};
+export { create, globals };
+`;
+
+const [, , specJson = "", folder = ""] = process.argv;
+const spec = engineSpecSchema.parse(JSON.parse(specJson));
+if (!spec.gpu) throw new Error("the specification names no GPU");
+
+const counts = new Float64Array(new SharedArrayBuffer(3 * Float64Array.BYTES_PER_ELEMENT));
+setEnvironmentData("count-uploads", { realDawn: findDawn(), memory: counts.buffer });
+const dawnPath = path.join(folder, "counting-dawn.mjs");
+fs.writeFileSync(dawnPath, COUNTING_DAWN);
+const { wasmPath, heapLimitBytes } = await preparedEngine();
+const platform = createNodePlatform(pathToFileURL(wasmPath).href, () => {}, {
+  heapLimitBytes,
+  gpu: { dawnPath, flags: ["backend=null", `adapter=${spec.gpu.name}`], maxWaitMs: 600_000 },
+});
+const engine = await EngineCore.load(
+  platform,
+  spec,
+  openEngineFiles(spec, () => {}),
+);
+const [largest = 0, fromHeap = 0, fromElsewhere = 0] = counts;
+const uploads: Uploads = { largest, fromHeap, fromElsewhere, gpuLayers: engine.info.gpuLayers };
+console.log(JSON.stringify(uploads));
+process.exit();

@@ -1,0 +1,112 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { type Report, reportSchema } from "../../../src/fleet/call-schemas.ts";
+import { decodeValue } from "../../../src/fleet/encode-value.ts";
+import type { Frame } from "../../../src/fleet/frame.ts";
+import { WINDOW_BYTES } from "../../../src/fleet/remote-calls.ts";
+import { ReportSender } from "../../../src/fleet/report-sender.ts";
+import type { InferenceEvent } from "../../../src/inference/inference.ts";
+
+const BEGUN: Extract<Report, { type: "begun" }> = { type: "begun", loadMs: 0, sampling: {}, warnings: [] };
+const DONE: InferenceEvent = {
+  type: "done",
+  reason: "stop",
+  usage: { promptTokens: 1, completionTokens: 1, cachedTokens: 0, reasoningTokens: 0 },
+  timings: { promptMs: 1, completionMs: 1 },
+  totalMs: 2,
+  tokensPerSecond: 1,
+};
+
+function text(piece: string): InferenceEvent {
+  return { type: "text-delta", text: piece };
+}
+
+describe("what a machine sends of an answer", () => {
+  let sent: Omit<Frame, "call">[];
+  let sender: ReportSender;
+  /** The kinds of frames, and of those with a report its events' texts or types. */
+  const told = (): string[] =>
+    sent.map(({ kind, payload }) => {
+      if (kind !== "last") return kind;
+      const report = reportSchema.parse(decodeValue(payload, 100_000));
+      if (report.type !== "events") return report.type;
+      return report.events.map((event) => ("text" in event ? event.text : event.type)).join("");
+    });
+
+  beforeEach(() => {
+    vi.useFakeTimers();
+    sent = [];
+    sender = new ReportSender((frame) => sent.push(frame), 1024 * 1024);
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  test("is in no message of its own that it has accepted, unless nothing else tells that", async () => {
+    sender.accept();
+    sender.begin(BEGUN);
+    await vi.advanceTimersByTimeAsync(200);
+    expect(told()).toEqual(["begun"]);
+    const slow = new ReportSender((frame) => sent.push(frame), 1024 * 1024);
+    slow.accept();
+    await vi.advanceTimersByTimeAsync(200);
+    expect(told()).toEqual(["begun", "accepted"]);
+  });
+
+  test("begins with its first events", async () => {
+    sender.begin(BEGUN);
+    expect(told()).toEqual([]);
+    sender.event({ type: "start" });
+    await vi.advanceTimersByTimeAsync(1);
+    expect(told()).toEqual(["begun", "start"]);
+  });
+
+  test("has the first text at once, and what comes within five milliseconds after it together", async () => {
+    sender.begin(BEGUN);
+    sender.event(text("a"));
+    await vi.advanceTimersByTimeAsync(0);
+    expect(told()).toEqual(["begun", "a"]);
+    for (const piece of ["b", "c", "d"]) {
+      sender.event(text(piece));
+      await vi.advanceTimersByTimeAsync(1);
+    }
+    expect(told()).toEqual(["begun", "a"]);
+    await vi.advanceTimersByTimeAsync(3);
+    expect(told()).toEqual(["begun", "a", "bcd"]);
+    await vi.advanceTimersByTimeAsync(10);
+    sender.event(text("e"));
+    await vi.advanceTimersByTimeAsync(0);
+    expect(told()).toEqual(["begun", "a", "bcd", "e"]);
+  });
+
+  test("ends at once, with what waits", async () => {
+    sender.event(text("a"));
+    await vi.advanceTimersByTimeAsync(0);
+    sender.event(text("b"));
+    sender.event(DONE);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(told()).toEqual(["a", "bdone"]);
+  });
+
+  test("is no more than its reader has room for, also when all of it is there at once", async () => {
+    const stop = new AbortController();
+    let events = 0;
+    const all = (async () => {
+      for (; events < 1000; events += 1) {
+        await sender.room(stop.signal);
+        sender.event(text("x".repeat(4096)));
+      }
+    })().catch(() => undefined);
+    await vi.advanceTimersByTimeAsync(100);
+    const bytes = sent.reduce((sum, { payload }) => sum + payload.length, 0);
+    expect(bytes).toBeGreaterThanOrEqual(WINDOW_BYTES);
+    expect(bytes).toBeLessThan(2.5 * WINDOW_BYTES);
+    const before = events;
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(events).toBe(before);
+    sender.read(bytes);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(events).toBeGreaterThan(before);
+    stop.abort();
+    await all;
+  });
+});

@@ -1,0 +1,51 @@
+import { describe, expect, test } from "vitest";
+import { collectAnswer } from "../../../src/inference/collect-answer.ts";
+import type { GenerationEvent } from "../../../src/engine/protocol/generation.ts";
+import { eventsOf } from "../../support/fake-engine.ts";
+import { endless, leftOver, never, NOTHING, REQUEST, setup } from "./inference-setup.ts";
+
+async function* events(text: string): AsyncGenerator<GenerationEvent> {
+  yield* eventsOf(text);
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+describe("a request that names a slot", () => {
+  test("waits until the request has ended that has it, and lets others have it afterwards", async () => {
+    const all = setup({ slots: 3 });
+    all.engine.busySlots.add(1);
+    const leave = new AbortController();
+    all.engine.script = endless;
+    const first = await all.inference.generate(REQUEST, leave.signal);
+    const named = all.inference.generate({ ...REQUEST, slot: 1 }, never);
+    await turn();
+    expect(all.engine.reserved).toEqual(new Set([1]));
+    expect(all.engine.requests).toHaveLength(1);
+    all.engine.script = () => events("Hello");
+    all.engine.busySlots.clear();
+    leave.abort(new Error("enough"));
+    await expect(collectAnswer(first.events)).rejects.toThrow("enough");
+    await collectAnswer((await named).events);
+    expect(all.engine.reserved).toEqual(new Set());
+    expect(leftOver(all)).toEqual(NOTHING);
+  });
+
+  test("is told when its time is up before the slot is idle", async () => {
+    const all = setup({ config: { engine: { request_timeout: "30ms" } } });
+    all.engine.busySlots.add(0);
+    await expect(all.inference.generate({ ...REQUEST, slot: 0 }, never)).rejects.toMatchObject({
+      code: "deadline_exceeded",
+    });
+    expect(all.engine.reserved).toEqual(new Set());
+    expect(leftOver(all)).toEqual(NOTHING);
+  });
+
+  test("is refused without waiting when the model has no such slot", async () => {
+    const all = setup();
+    await expect(all.inference.generate({ ...REQUEST, slot: 2 }, never)).rejects.toMatchObject({
+      code: "invalid_parameter",
+      param: "id_slot",
+    });
+    expect(all.engine.reserved).toEqual(new Set());
+  });
+});
