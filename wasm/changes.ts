@@ -18,6 +18,8 @@ export const SLOT_KERNELS = [
   "daybreak_slot_save",
   "daybreak_slot_restore",
   "daybreak_slot_erase",
+  "daybreak_slot_scales",
+  "daybreak_slot_adapt",
   "daybreak_slot_reserve",
   "daybreak_slot_release",
 ] as const;

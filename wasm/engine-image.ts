@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "940a42149b8bf0dac4f5012667903d654dd527677773a675dee946c613b97f89";
+const KERNELS_SHA256 = "fc103eea19ec21147219574bc7b4e1bccf16baa04ac5942ca15b2dbc969b9618";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "0688ddf3fb46cd927b1eb0d10964bedd70245001459602404a298718a188871e";
+export const IMAGE_SHA256 = "6531a5f1b77a669bb5214d1519cdd6ec85a2fb1b2edb497ed9baa5a7b03edb2c";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

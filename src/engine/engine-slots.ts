@@ -17,6 +17,8 @@ export interface EngineSlot {
 /** What a slot has: the tokens of a conversation, and what the model has computed of them. */
 export interface SlotState {
   readonly tokens: TokenIds;
+  /** Of the model's adapters, with which it was computed. */
+  readonly scales: readonly number[];
   readonly bytes: number;
   /** The state in pieces, `bytes` long in all. */
   readonly pieces: AsyncIterable<Uint8Array<ArrayBuffer>>;
@@ -50,13 +52,14 @@ export class EngineSlots {
     this.#checkSlot(slot);
     using held = new DisposableStack();
     held.use(await this.#mutex.lock(signal));
-    const { bytes, tokens } = await this.#ask({ action: "save", slot, most }, "save", signal);
+    const { bytes, tokens, scales } = await this.#ask({ action: "save", slot, most }, "save", signal);
     try {
       if (bytes > most) throw broken();
       this.#checkTokens(tokens);
       if (tokens.length === 0)
         throw new ServiceError("slot_state_not_found", `Slot ${slot} has no conversation to save.`);
-      return await write({ bytes, tokens, pieces: this.#read(bytes, signal) });
+      if (scales.length !== this.#engine.spec.adapters.length) throw broken();
+      return await write({ bytes, tokens, scales, pieces: this.#read(bytes, signal) });
     } finally {
       await this.#drop();
     }
@@ -66,7 +69,11 @@ export class EngineSlots {
    * Puts a state into a slot, in place of what it has. When reading its pieces throws, the slot stays as it is.
    * @throws ServiceError slot_state_mismatch when it is not one of this model, or does not fit
    */
-  async restore(slot: number, { tokens, bytes, pieces }: SlotState, signal: AbortSignal): Promise<void> {
+  async restore(
+    slot: number,
+    { tokens, scales, bytes, pieces }: SlotState,
+    signal: AbortSignal,
+  ): Promise<void> {
     this.#checkSlot(slot);
     using held = new DisposableStack();
     held.use(await this.#mutex.lock(signal));
@@ -77,7 +84,7 @@ export class EngineSlots {
         await this.#ask({ action: "write", offset, data }, "done", signal);
         offset += data.length;
       }
-      await this.#ask({ action: "restore", slot, tokens }, "done", signal);
+      await this.#ask({ action: "restore", slot, tokens, scales: [...scales] }, "done", signal);
     } finally {
       await this.#drop();
     }

@@ -19,7 +19,7 @@ import {
 import type { GenerationEvent } from "../../src/engine/protocol/generation.ts";
 import type { GgufFile } from "../support/gguf-writer.ts";
 import { tinyGemma2, tinyGemma3, tinyQwen2, tinyQwen3 } from "../support/tiny-families.ts";
-import { tinyLlama } from "../support/tiny-models.ts";
+import { tinyLlama, tinyLora } from "../support/tiny-models.ts";
 
 /**
  * Slots saved and restored in engines of several architectures and settings: what is answered afterwards must be what would
@@ -32,6 +32,7 @@ const CONTINUED = `${PROMPT}9 dragons came.`;
 
 interface Saved {
   readonly tokens: Int32Array<ArrayBuffer>;
+  readonly scales: readonly number[];
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
@@ -47,9 +48,14 @@ async function answer(
   engine: Engine,
   prompt = PROMPT,
   maxTokens = 8,
+  adapterScales?: number[],
 ): Promise<{ text: string; cached: number }> {
   const events: GenerationEvent[] = [];
-  await engine.generate(promptRequest(prompt, { maxTokens }), (event) => events.push(event), NEVER);
+  await engine.generate(
+    promptRequest(prompt, { maxTokens, adapterScales }),
+    (event) => events.push(event),
+    NEVER,
+  );
   return { text: textOf(events), cached: doneOf(events).usage.cachedTokens };
 }
 
@@ -59,19 +65,20 @@ async function save(engine: Engine): Promise<Saved> {
   const [last] = (await slots.list(NEVER)).toSorted((a, b) => b.lastUsed - a.lastUsed);
   return await slots.save(
     last!.id,
-    async ({ tokens, pieces }) => ({
+    async ({ tokens, scales, pieces }) => ({
       tokens: Int32Array.from(tokens),
+      scales,
       bytes: new Uint8Array(Buffer.concat(await Array.fromAsync(pieces))),
     }),
     { most: 1e9, signal: NEVER },
   );
 }
 
-async function restore(engine: Engine, slot: number, { tokens, bytes }: Saved): Promise<void> {
+async function restore(engine: Engine, slot: number, { tokens, scales, bytes }: Saved): Promise<void> {
   const pieces = (async function* () {
     yield bytes;
   })();
-  await new EngineSlots(engine).restore(slot, { tokens, bytes: bytes.length, pieces }, NEVER);
+  await new EngineSlots(engine).restore(slot, { tokens, scales, bytes: bytes.length, pieces }, NEVER);
 }
 
 const SETTINGS: readonly (readonly [string, Partial<EngineSpec>])[] = [
@@ -133,6 +140,42 @@ describe("a saved slot comes back", () => {
   });
 });
 
+describe("a saved slot of a model with adapters", () => {
+  const SCALES = [0.5, -1];
+
+  test.each([0, 1])(
+    "comes back for requests with the same scales, in slot %d that has not answered yet",
+    async (slot) => {
+      const file = writeModel(folder, `adapted-${slot}`, tinyLlama());
+      const adapters = [2, 4].map((deviation) => ({
+        path: writeModel(folder, `adapter-${slot}-${deviation}`, tinyLora({ deviation })),
+        scale: 1,
+      }));
+      const spec = engineSpec(file, { slots: 2, adapters, promptCacheBytes: 1e7 });
+      const first = await startEngine(spec);
+      await answer(first, PROMPT, 1, SCALES);
+      const saved = await save(first);
+      expect(saved.scales).toEqual(SCALES);
+      const continued = await answer(first, CONTINUED, 8, SCALES);
+      await first.close();
+      const second = await startEngine(spec);
+      try {
+        await restore(second, slot, saved);
+        const plain = await answer(second, CONTINUED, 8, [1, 1]);
+        expect(plain.cached).toBe(0);
+        expect(plain.text).not.toBe(continued.text);
+        const gone = await answer(second, CONTINUED, 8, SCALES);
+        expect(gone).toEqual({ text: continued.text, cached: saved.tokens.length });
+        await expect(restore(second, slot, { ...saved, scales: [1] })).rejects.toMatchObject({
+          code: "slot_state_mismatch",
+        });
+      } finally {
+        await second.close();
+      }
+    },
+  );
+});
+
 describe("a state that is not what it seems", () => {
   /** Numbers that a size, a count, a position or a type may be replaced by. */
   const HOSTILE = [0, 1, 2, 63, 64, 255, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff];
@@ -156,7 +199,7 @@ describe("a state that is not what it seems", () => {
       view.setUint32(at * 4, random.pick(HOSTILE), true);
       const cut = round % 5 === 0 ? bytes.slice(0, random.int(1, bytes.length)) : bytes;
       const tokens = round % 7 === 0 ? saved.tokens.slice(0, -1) : saved.tokens;
-      const restored = restore(engine, round % 2, { tokens, bytes: cut });
+      const restored = restore(engine, round % 2, { tokens, scales: [], bytes: cut });
       codes.add(
         await restored.then(
           () => "restored",

@@ -94,6 +94,22 @@ describe("a model with two adapters", () => {
     expect(await complete({})).toBe(said[1]);
   });
 
+  test("has a saved prompt again for requests with the scales that it was saved of", async () => {
+    const slots = `/api/models/${MODEL}/slots`;
+    const scales = [{ id: 0, scale: -0.5 }];
+    const cachedOf = async (lora: readonly object[]): Promise<unknown> =>
+      await post("/v1/completions", { prompt: PROMPT, max_tokens: 4, lora, id_slot: 1 });
+    await cachedOf(scales);
+    expect(await post(slots, { action: "save", name: "adapted", slot: 1 })).toMatchObject({
+      name: "adapted",
+    });
+    await cachedOf([]);
+    expect(await post(slots, { action: "restore", name: "adapted", slot: 1 })).toMatchObject({ slot: 1 });
+    expect(await cachedOf(scales)).toMatchObject({
+      usage: { prompt_tokens_details: { cached_tokens: expect.toSatisfy((count: number) => count > 4) } },
+    });
+  });
+
   test("takes the choice in the daemon's own API, too", async () => {
     const fields = { prompt: PROMPT, max_tokens: 24, lora: [{ name: "two" }] };
     expect(await post("/api/generate", fields)).toMatchObject({ response: said[2] });

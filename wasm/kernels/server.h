@@ -36,7 +36,7 @@ typedef struct {
 
 // A std::vector.
 typedef struct { int32_t *begin, *end, *limit; } token_list;
-typedef struct { uint8_t *begin, *end; } record_list;
+typedef struct { uint8_t *begin, *end, *limit; } record_list;
 
 // server_tokens, from the count of its pieces that are not text.
 typedef struct { uint64_t media; token_list list; } server_tokens;

@@ -16,6 +16,7 @@ enum {
 typedef struct { llama_context *context, *draft; } common_memory;
 
 extern void original_prompt_clear(server_slot *slot);
+extern void *allocate_memory(uint64_t size);
 extern void copy_sequence(const common_memory *memory, int32_t from, int32_t to);
 
 // A number for the scales of all adapters: what was computed with others cannot be reused.
@@ -61,9 +62,25 @@ NOINLINE uint64_t adapters_of_task(server_context *server, server_task *task) {
   return hash;
 }
 
+// Gives an idle slot a scale for each adapter that is loaded. One that has not answered yet has no list of them: only their
+// addresses and scales count in it, so that their names are left empty.
+static record_list *list_adapters(server_context *server, server_slot *slot) {
+  enum { ADAPTER_IN_RECORD = 80 };
+  record_list *own = &FIELD(record_list, slot, AT_SERVER_SLOT_LORA);
+  const record_list *loaded = &LOADED_ADAPTERS(server);
+  const int64_t bytes = loaded->end - loaded->begin;
+  if (own->begin != own->end || bytes == 0) return own;
+  own->begin = allocate_memory(bytes);
+  own->end = own->limit = own->begin + bytes;
+  __builtin_memset(own->begin, 0, bytes);
+  for (int64_t at = ADAPTER_IN_RECORD; at < bytes; at += BYTES_OF_ADAPTER)
+    FIELD(uint64_t, own->begin, at) = FIELD(uint64_t, loaded->begin, at);
+  return own;
+}
+
 // Gives an idle slot the scales of a task, as llama.cpp does afterwards; but it would forget what has been put there.
 static void set_adapters(server_context *server, server_slot *slot, server_task *task) {
-  const record_list *adapters = &FIELD(record_list, slot, AT_SERVER_SLOT_LORA);
+  const record_list *adapters = list_adapters(server, slot);
   for (int64_t i = 0; i < count_adapters(adapters); i++)
     FIELD(uint32_t, adapters->begin, i * BYTES_OF_ADAPTER + SCALE_IN_ADAPTER) = scale_of_task(server, task, i);
 }

@@ -83,6 +83,30 @@ int64_t daybreak_slot_save(int32_t number, int32_t *tokens, uint8_t *state, int6
   return kept > 0 ? kept : DAMAGED;
 }
 
+// The scales of the adapters with which a slot's state was computed. Returns how many there are, at most `most`.
+int32_t daybreak_slot_scales(int32_t number, float *scales, int32_t most) {
+  server_slot *slot = numbered_slot(number);
+  if (!slot) return NO_SLOT;
+  const record_list *adapters = &FIELD(record_list, slot, AT_SERVER_SLOT_LORA);
+  const int64_t count = count_adapters(adapters) < most ? count_adapters(adapters) : most;
+  for (int64_t i = 0; i < count; i++) ((uint32_t *)scales)[i] = scale_at(adapters, i);
+  return (int32_t)count;
+}
+
+// Empties an idle slot and gives it a scale for each adapter that is loaded, before a state is restored that was computed so.
+int32_t daybreak_slot_adapt(int32_t number, const float *scales, int32_t count) {
+  server_slot *slot = numbered_slot(number);
+  const int32_t refusal = refusal_of(slot);
+  if (refusal) return refusal;
+  server_context *server = *(server_context **)(uint64_t)ADDRESS_OF_SERVER;
+  if (count != count_adapters(&LOADED_ADAPTERS(server))) return DAMAGED;
+  original_prompt_clear(slot);
+  const record_list *adapters = list_adapters(server, slot);
+  for (int32_t i = 0; i < count; i++)
+    FIELD(uint32_t, adapters->begin, i * BYTES_OF_ADAPTER + SCALE_IN_ADAPTER) = ((const uint32_t *)scales)[i];
+  return 0;
+}
+
 // Gives an idle slot tokens and their state, behind which there are SPARE_BYTES of room (slot-patches.ts). When it cannot, the
 // slot is empty afterwards. The caller has checked that the tokens are the vocabulary's.
 int32_t daybreak_slot_restore(int32_t number, const int32_t *tokens, int32_t length, uint8_t *state, int64_t size) {

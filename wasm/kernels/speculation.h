@@ -32,7 +32,6 @@ typedef struct {
 } speculative_params;
 
 extern void *original_speculative_init(speculative_params *params, uint32_t slots);
-extern void *allocate_memory(uint64_t size);
 
 // What is known of the guesses for a slot.
 typedef struct {

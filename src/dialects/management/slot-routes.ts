@@ -28,7 +28,7 @@ export function slotRoutes({ models }: Pick<ManagementServices, "models">): read
       tag,
       summary: "Save, restore or empty a slot of a model",
       description:
-        "A saved prompt holds a slot's tokens and what the model has computed of them, so that a request that begins with them is answered without reading them again, also after a restart. It fits the same model file, load settings and version of Daybreak. Prompts with images or recordings, and those of recurrent and hybrid models or of models with adapters, cannot be saved.",
+        "A saved prompt holds a slot's tokens and what the model has computed of them, so that a request that begins with them is answered without reading them again, also after a restart. It fits the same model file, adapters, load settings and version of Daybreak. Prompts with images or recordings, and those of recurrent and hybrid models, cannot be saved.",
       body: schemas.slotRequestSchema,
       answers: [{ description: "It is done.", schema: schemas.slotResultSchema }],
       async handle(context, { body }) {

@@ -1,3 +1,4 @@
+import { MOST_ADAPTERS } from "../protocol/generation.ts";
 import type { TextPatch } from "./worker-patches.ts";
 
 /** Verb that we add to the worker: its arguments are the name of a function in `slotActions` below, and that function's. */
@@ -64,6 +65,7 @@ const slotKernel = (name) => {
   return async (...args) => Number(await suspends(...args));
 };
 
+/** Room for numbers of 32 bits. */
 const withTokens = async (count, use) => {
   const pointer = Module.wasmExports.malloc(count * 4 + 4);
   if (!pointer) return ${NO_MEMORY};
@@ -93,7 +95,12 @@ const slotActions = {
       const written = await slotKernel('save')(slot, BigInt(pointer), BigInt(heldState.pointer), BigInt(bytes));
       if (written < 0) return written;
       heldState.bytes = written;
-      return { bytes: written, tokens: new Int32Array(getHeapU8().buffer, pointer, length).slice() };
+      const tokens = new Int32Array(getHeapU8().buffer, pointer, length).slice();
+      const scales = await withTokens(${MOST_ADAPTERS}, async (list) => {
+        const count = await slotKernel('scales')(slot, BigInt(list), ${MOST_ADAPTERS});
+        return [...new Float32Array(getHeapU8().buffer, list, Math.max(0, count))];
+      });
+      return { bytes: written, tokens, scales };
     });
   },
   read: (offset, length) => {
@@ -107,8 +114,13 @@ const slotActions = {
     getHeapU8().set(data, heldState.pointer + offset);
     return 0;
   },
-  restore: async (slot, tokens) => {
+  restore: async (slot, tokens, scales) => {
     if (!heldState) return ${NO_MEMORY};
+    const adapted = await withTokens(scales.length, async (list) => {
+      new Float32Array(getHeapU8().buffer, list, scales.length).set(scales);
+      return await slotKernel('adapt')(slot, BigInt(list), scales.length);
+    });
+    if (adapted < 0) return adapted;
     const { pointer: state, bytes } = heldState;
     const result = await withTokens(tokens.length, async (pointer) => {
       new Int32Array(getHeapU8().buffer, pointer, tokens.length).set(tokens);

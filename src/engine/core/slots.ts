@@ -2,14 +2,22 @@ import { z } from "zod";
 import type { ErrorCode } from "../../errors/error-codes.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { tokenIdsSchema, type TokenIds } from "../protocol/calls.ts";
-import { type SlotRequest, type SlotResult, STATE_PIECE_BYTES } from "../protocol/slots.ts";
+import {
+  adapterScalesSchema,
+  type SlotRequest,
+  type SlotResult,
+  STATE_PIECE_BYTES,
+} from "../protocol/slots.ts";
 import type { RequestLoop } from "./request-loop.ts";
 import { NO_MEMORY, SLOTS_VERB, TOO_LARGE } from "./slot-patches.ts";
 import { EngineCallError, StockEngineError, type WllamaSession } from "./wllama-session.ts";
 
 /** What the worker returns: a number below zero says why it could not do it. */
 const listSchema = z.array(z.object({ tokens: z.int().min(0), isBusy: z.boolean(), lastUsed: z.number() }));
-const savedSchema = z.union([z.int(), z.object({ bytes: z.int().min(0), tokens: tokenIdsSchema })]);
+const savedSchema = z.union([
+  z.int(),
+  z.object({ bytes: z.int().min(0), tokens: tokenIdsSchema, scales: adapterScalesSchema }),
+]);
 const pieceSchema = z.instanceof(Uint8Array);
 const numberSchema = z.int();
 
@@ -18,7 +26,7 @@ const REFUSALS: Readonly<Record<number, readonly [ErrorCode, string]>> = {
   [-2]: ["model_busy", "The slot is answering a request; try again when that has ended."],
   [-3]: [
     "unsupported_feature",
-    "The slot's conversation has images or recordings, which cannot be saved; save one of text alone.",
+    "The slot's conversation has images or recordings, of which the state does not say which they were, so it cannot be saved; save one of text alone.",
   ],
   [-4]: [
     "unsupported_feature",
@@ -76,7 +84,7 @@ export class Slots {
         return done(await ask(request.offset, request.data));
       case "restore":
         this.#checkTokens(request.tokens);
-        return done(await ask(request.slot, request.tokens));
+        return done(await ask(request.slot, request.tokens, request.scales));
       case "erase": {
         const tokens = numberSchema.parse(await ask(request.slot));
         if (tokens < 0) throw refused(tokens);

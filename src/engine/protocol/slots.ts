@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { tokenIdsSchema } from "./calls.ts";
+import { MOST_ADAPTER_SCALE, MOST_ADAPTERS } from "./generation.ts";
 
 /**
  * Calls for the slots of an engine. A saved state is longer than a message may be, so it is kept in the engine while it is
@@ -13,13 +14,23 @@ const slot = z.int().min(0).max(63);
 const offset = z.int().min(0);
 const data = z.instanceof(Uint8Array);
 
+/** Of each adapter that is loaded, with which a state was computed. */
+export const adapterScalesSchema = z
+  .array(z.number().min(-MOST_ADAPTER_SCALE).max(MOST_ADAPTER_SCALE))
+  .max(MOST_ADAPTERS);
+
 export const slotRequestSchema = z.discriminatedUnion("action", [
   z.object({ action: z.literal("list") }),
   z.object({ action: z.literal("save"), slot, most: z.int().min(0) }),
   z.object({ action: z.literal("read"), offset }),
   z.object({ action: z.literal("begin"), bytes: z.int().min(1) }),
   z.object({ action: z.literal("write"), offset, data }),
-  z.object({ action: z.literal("restore"), slot, tokens: tokenIdsSchema }),
+  z.object({
+    action: z.literal("restore"),
+    slot,
+    tokens: tokenIdsSchema,
+    scales: adapterScalesSchema,
+  }),
   z.object({ action: z.literal("erase"), slot }),
   z.object({ action: z.literal("drop") }),
   /** Keeps a slot for requests that name it, until it is released. */
@@ -40,7 +51,12 @@ export const slotResultSchema = z.discriminatedUnion("action", [
       }),
     ),
   }),
-  z.object({ action: z.literal("save"), bytes: z.int().min(0), tokens: tokenIdsSchema }),
+  z.object({
+    action: z.literal("save"),
+    bytes: z.int().min(0),
+    tokens: tokenIdsSchema,
+    scales: adapterScalesSchema,
+  }),
   z.object({ action: z.literal("read"), data }),
   z.object({ action: z.literal("erase"), tokens: z.int().min(0) }),
   /** Whether another request has the slot. */

@@ -1,7 +1,8 @@
 import type { Engine } from "../../engine/engine.ts";
+import type { SlotState } from "../../engine/engine-slots.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { ModelsOptions } from "../models-options.ts";
-import { isSame } from "./slot-identity.ts";
+import { computingFiles, isSame } from "./slot-identity.ts";
 import { headerOf, type ModelSlots } from "./model-slots.ts";
 import type { ModelHashes } from "./model-hashes.ts";
 import type { SavedHeader } from "./saved-header.ts";
@@ -24,6 +25,10 @@ const LEAST_TOKENS = 16;
 
 /** The engine holds a state in its memory while it is saved; a larger one could take what another model needs. */
 const MOST_STATE_BYTES = 1024 ** 3;
+
+interface Conversation extends Pick<SlotState, "scales"> {
+  readonly tokens: Int32Array;
+}
 
 interface KeptPromptsOptions {
   readonly folder: SavedFolder;
@@ -54,15 +59,15 @@ export class KeptPrompts {
       );
       if (used.length === 0) return;
       const identity = await slots.identityOf(engine, signal);
-      const kept = new Map<string, Int32Array>();
+      const kept = new Map<string, Conversation>();
       // The conversation that was used last is saved last: it is the newest.
       for (const { id } of used.toSorted((a, b) => a.lastUsed - b.lastUsed)) {
         const save = engineSlots.save(
           id,
           async (state) => {
-            const name = SavedFolder.automaticName(state.tokens);
-            kept.set(name, state.tokens);
-            const header = headerOf(identity, engine, state.tokens.length, state.bytes);
+            const name = SavedFolder.automaticName(state);
+            kept.set(name, state);
+            const header = headerOf(identity, engine, state);
             if (!(await this.#isKept(alias, name, header))) await folder.write(alias, name, header, state);
           },
           { most: MOST_STATE_BYTES, signal },
@@ -74,14 +79,16 @@ export class KeptPrompts {
   }
 
   /** Of what was kept before, what has been continued since, and what is oldest beyond so many. */
-  async #removeOutdated(alias: string, kept: ReadonlyMap<string, Int32Array>): Promise<void> {
+  async #removeOutdated(alias: string, kept: ReadonlyMap<string, Conversation>): Promise<void> {
     const { folder } = this.#options;
     const saved = (await folder.list(alias)).filter(({ isAutomatic }) => isAutomatic);
-    for (const [place, { name }] of saved.entries()) {
+    for (const [place, { name, header }] of saved.entries()) {
       if (kept.has(name)) continue;
       const isOutdated = async (): Promise<boolean> => {
         const tokens = await folder.tokens(alias, name).catch(() => undefined);
-        return tokens === undefined || [...kept.values()].some((newer) => isContinued(tokens, newer));
+        if (tokens === undefined) return true;
+        const older = { tokens, scales: header?.scales ?? [] };
+        return [...kept.values()].some((newer) => isContinued(older, newer));
       };
       if (place >= MOST_KEPT || (await isOutdated())) await folder.remove(alias, name);
     }
@@ -96,7 +103,7 @@ export class KeptPrompts {
         const { folder, hashes, slots } = this.#options;
         // Not awaited: it is needed when the model is unloaded, and a large file takes seconds.
         if (engine.spec.purpose === "generate")
-          hashes.of(engine.spec.modelFiles, never()).catch(() => undefined);
+          hashes.of(computingFiles(engine.spec), never()).catch(() => undefined);
         const saved = (await folder.list(alias)).filter(({ isAutomatic }) => isAutomatic);
         if (saved.length === 0) return;
         const identity = await slots.identityOf(engine, signal);
@@ -152,8 +159,9 @@ function never(): AbortSignal {
   return new AbortController().signal;
 }
 
-/** Whether a longer conversation begins like an older one, up to its ending. */
-function isContinued(older: Int32Array, newer: Int32Array): boolean {
-  const compared = Math.max(1, older.length - ENDING_TOKENS);
-  return older.subarray(0, compared).every((token, at) => token === newer[at]);
+/** Whether a longer conversation with the same adapters begins like an older one, up to its ending. */
+function isContinued(older: Conversation, newer: Conversation): boolean {
+  if (older.scales.join() !== newer.scales.join()) return false;
+  const compared = Math.max(1, older.tokens.length - ENDING_TOKENS);
+  return older.tokens.subarray(0, compared).every((token, at) => token === newer.tokens[at]);
 }

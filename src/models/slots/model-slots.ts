@@ -1,13 +1,13 @@
 import { performance } from "node:perf_hooks";
 import type { Engine } from "../../engine/engine.ts";
-import { type EngineSlot, EngineSlots } from "../../engine/engine-slots.ts";
+import { type EngineSlot, EngineSlots, type SlotState } from "../../engine/engine-slots.ts";
 import type { Kernels } from "../../engine/prepare-engine.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { ModelLease } from "../model.ts";
 import type { ModelHashes } from "./model-hashes.ts";
 import { SAVED_NAME, type SavedEntry, type SavedFolder } from "./saved-folder.ts";
 import type { SavedHeader } from "./saved-header.ts";
-import { checkIdentity, type SlotIdentity, slotIdentity } from "./slot-identity.ts";
+import { checkIdentity, computingFiles, type SlotIdentity, slotIdentity } from "./slot-identity.ts";
 
 /** The slots of a model, and the prompts that are saved of it. */
 export interface SlotList {
@@ -78,7 +78,7 @@ export class ModelSlots {
     return await slots.save(
       slot,
       async (state) => {
-        const header = headerOf(identity, lease.engine, state.tokens.length, state.bytes);
+        const header = headerOf(identity, lease.engine, state);
         await folder.write(lease.model.alias, name, header, state);
         return { slot, name, tokens: header.tokens, bytes: header.bytes, milliseconds: since(startMs) };
       },
@@ -134,10 +134,8 @@ export class ModelSlots {
         "unsupported_feature",
         "The model does not generate text, so it has no prompts to save.",
       );
-    if (spec.adapters.length > 0)
-      throw new ServiceError("unsupported_feature", "Prompts of a model with adapters cannot be saved.");
     const { hashes, kernels } = this.#options;
-    return slotIdentity(await hashes.of(spec.modelFiles, signal), kernels, spec);
+    return slotIdentity(await hashes.of(computingFiles(spec), signal), kernels, spec);
   }
 
   #writable(): SavedFolder {
@@ -153,10 +151,16 @@ export class ModelSlots {
 export function headerOf(
   identity: SlotIdentity,
   { info }: Pick<Engine, "info">,
-  tokens: number,
-  bytes: number,
+  { tokens, scales, bytes }: Pick<SlotState, "tokens" | "scales" | "bytes">,
 ): SavedHeader {
-  return { ...identity, tokens, bytes, contextSize: info.contextSize };
+  const { contextSize } = info;
+  return {
+    ...identity,
+    ...(scales.length > 0 && { scales: [...scales] }),
+    tokens: tokens.length,
+    bytes,
+    contextSize,
+  };
 }
 
 function usedLast(slots: readonly EngineSlot[]): number {

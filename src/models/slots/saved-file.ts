@@ -65,6 +65,7 @@ export async function readSavedFile(handle: FileHandle): Promise<SlotState> {
   hash.update(tokenBytes);
   return {
     tokens: Int32Array.from({ length: header.tokens }, (_, at) => tokenBytes.readInt32LE(at * 4)),
+    scales: header.scales ?? [],
     bytes: header.bytes,
     pieces: piecesOf(handle, prefix.length + tokenBytes.length, header.bytes, hash),
   };

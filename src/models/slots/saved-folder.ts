@@ -52,10 +52,11 @@ export class SavedFolder {
     this.#limitBytes = limitBytes;
   }
 
-  /** The automatic name of a conversation. */
-  static automaticName(tokens: Int32Array): string {
+  /** The automatic name of a conversation with a model's adapters at such scales. */
+  static automaticName({ tokens, scales }: Pick<SlotState, "tokens" | "scales">): string {
     const bytes = new Uint8Array(tokens.buffer, tokens.byteOffset, tokens.byteLength);
-    return `@${createHash("sha256").update(bytes).digest("hex").slice(0, 16)}`;
+    const hash = createHash("sha256").update(bytes).update(Float64Array.from(scales));
+    return `@${hash.digest("hex").slice(0, 16)}`;
   }
 
   /** Of one model, the newest first. */

@@ -9,7 +9,12 @@ import type { SavedHeader } from "./saved-header.ts";
 /** What must be the same for a state to mean the same. */
 export type SlotIdentity = Pick<SavedHeader, "model" | "engine" | "settings">;
 
-/** @param model SHA-256 of the model's files */
+/** The files that decide what a model computes of a text: with other adapters it is another model. */
+export function computingFiles({ modelFiles, adapters }: EngineSpec): readonly string[] {
+  return [...modelFiles, ...adapters.map(({ path }) => path)];
+}
+
+/** @param model SHA-256 of the {@link computingFiles} */
 export function slotIdentity(model: string, kernels: Kernels, spec: EngineSpec): SlotIdentity {
   return {
     model,
@@ -51,7 +56,7 @@ export function checkIdentity(name: string, saved: SavedHeader, now: SlotIdentit
   if (isSame(saved, now)) return;
   const what =
     saved.model !== now.model
-      ? "of another model file"
+      ? "of another model file, or of other adapters"
       : saved.engine !== now.engine
         ? "of another version of the engine"
         : "of other load settings";

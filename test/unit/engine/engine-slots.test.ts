@@ -27,9 +27,9 @@ const save = (slots: EngineSlots, most = 100 * MIB) =>
     signal: never,
   });
 
-function saving({ bytes = 10 * MIB, tokens = [1, 2], piece = 4 * MIB } = {}) {
+function saving({ bytes = 10 * MIB, tokens = [1, 2], scales = [] as number[], piece = 4 * MIB } = {}) {
   return scripted((request) => {
-    if (request.action === "save") return { action: "save", bytes, tokens: Int32Array.from(tokens) };
+    if (request.action === "save") return { action: "save", bytes, tokens: Int32Array.from(tokens), scales };
     if (request.action !== "read") return { action: "done" };
     return { action: "read", data: new Uint8Array(Math.min(piece, bytes - request.offset)) };
   });
@@ -47,6 +47,7 @@ describe("saving a slot of an engine", () => {
     ["a token that the vocabulary does not have", { tokens: [1, 100] }],
     ["a negative token", { tokens: [-1] }],
     ["more tokens than the context", { tokens: Array.from({ length: 65 }, () => 1) }],
+    ["an adapter that it does not have", { scales: [1] }],
     ["pieces that are too short", { piece: 1 }],
     ["no more pieces", { piece: 0 }],
   ])("does not believe an engine that tells of %s", async (_what, told) => {
@@ -68,14 +69,14 @@ test("a state whose pieces cannot be read to the end is not restored", async () 
     yield new Uint8Array(4);
     throw new Error("the file is damaged");
   })();
-  const state = { tokens: Int32Array.of(1), bytes: 8, pieces };
+  const state = { tokens: Int32Array.of(1), scales: [], bytes: 8, pieces };
   await expect(slots.restore(0, state, never)).rejects.toThrow("the file is damaged");
   expect(asked).toEqual(["begin", "write", "drop"]);
 });
 
 test.each([2, 64, 1e21, Infinity])("an engine with two slots is not asked about slot %d", async (slot) => {
   const { slots, asked } = scripted(() => ({ action: "done" }));
-  const state = { tokens: Int32Array.of(1), bytes: 8, pieces: (async function* () {})() };
+  const state = { tokens: Int32Array.of(1), scales: [], bytes: 8, pieces: (async function* () {})() };
   const refused = { code: "invalid_parameter", message: expect.stringContaining("no slot of this number") };
   await expect(slots.erase(slot, never)).rejects.toMatchObject(refused);
   await expect(slots.restore(slot, state, never)).rejects.toMatchObject(refused);

@@ -34,7 +34,12 @@ class SlotEngine extends FakeEngine {
         })),
       };
     if (request.action === "save")
-      return { action: "save", bytes: 8, tokens: Int32Array.from(this.#conversations[request.slot] ?? []) };
+      return {
+        action: "save",
+        bytes: 8,
+        tokens: Int32Array.from(this.#conversations[request.slot] ?? []),
+        scales: [],
+      };
     if (request.action === "read") return { action: "read", data: new Uint8Array(8) };
     if (request.action === "restore") this.restored.push([request.slot, [...request.tokens]]);
     return { action: "done" };

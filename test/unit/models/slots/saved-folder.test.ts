@@ -24,7 +24,7 @@ function state(byte = 7) {
     yield new Uint8Array(6).fill(byte);
     yield new Uint8Array(2).fill(byte);
   };
-  return { tokens: TOKENS, bytes: 8, pieces: pieces() };
+  return { tokens: TOKENS, scales: [], bytes: 8, pieces: pieces() };
 }
 
 async function setup(files = 3) {

@@ -1,5 +1,10 @@
 import { expect, test } from "vitest";
-import { checkIdentity, isSame, slotIdentity } from "../../../../src/models/slots/slot-identity.ts";
+import {
+  checkIdentity,
+  computingFiles,
+  isSame,
+  slotIdentity,
+} from "../../../../src/models/slots/slot-identity.ts";
 import { engineSpec } from "../../../support/engine-fixture.ts";
 
 const [MODEL, OTHER] = ["1".repeat(64), "2".repeat(64)];
@@ -34,4 +39,11 @@ test.each([
   expect(() => checkIdentity("story", header, now)).toThrow(
     expect.objectContaining({ code: "slot_state_mismatch", message: expect.stringContaining(what) }),
   );
+});
+
+test("a model with adapters is told apart by their files, and not by the scales of those that do not choose", () => {
+  const one = { ...spec, adapters: [{ path: "/b.gguf", scale: 1 }] };
+  const half = { ...spec, adapters: [{ path: "/b.gguf", scale: 0.5 }] };
+  expect(computingFiles(one)).toEqual(["/models/a.gguf", "/b.gguf"]);
+  expect(slotIdentity(MODEL, "daybreak", one)).toEqual(slotIdentity(MODEL, "daybreak", half));
 });
