@@ -39,8 +39,8 @@ Every route takes \`model\`, in its body or, with GET and \`POST /lora-adapters\
 - **\`/apply-template\`** lets the model read the prompt, which is then in its cache for the request that follows. It takes no images.
 - **\`GET /slots\`** tells which slots are busy and how many tokens each has in its cache (\`n_prompt_tokens\`), but not the settings of the requests. There are none while the model is not loaded.
 - **\`POST /slots/{id}?action=save|restore|erase\`** also takes \`model\`. \`filename\` is the name of a saved prompt, the same as those of \`POST /api/models/<name>/slots\`, and not a path.
-- **Not supported** (405): \`POST /props\`.
-- **Errors** have llama.cpp's form: \`{"error": {"code": 400, "message": "…", "type": "invalid_request_error"}}\`, in a stream as its last event.
+- **\`POST /props\`** is refused, as by llama.cpp's server without \`--props\`: settings belong to requests, to a load or to a Modelfile.
+- **Errors** have llama.cpp's form: \`{"error": {"code": 400, "message": "…", "type": "invalid_request_error"}}\`, in a stream as its last event. What is not supported is 501 \`not_supported_error\`.
 
 ## Request fields
 

@@ -19,6 +19,8 @@ export interface LineRequest {
 
 /** How one API writes batches down: the room knows nothing of wire formats. */
 export interface BatchFormat {
+  /** Paths that its lines may be for. */
+  readonly endpoints: readonly string[];
   /**
    * Reads a line.
    * @param value the line's JSON

@@ -3,20 +3,18 @@ import type { Logger } from "pino";
 import type { Config } from "../config/schema.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
+import { BatchDesk, batchEnded } from "./batch-desk.ts";
 import type { BatchFormat, RunLine } from "./batch-format.ts";
 import { BatchRunner } from "./batch-runner.ts";
-import type { Page, PageQuery } from "./batch-store.ts";
-import type { Batch, FilePurpose, RunOutcome, StoredFile, Viewer } from "./batch.ts";
-import { UNFINISHED } from "./batch.ts";
-import type { Batches, FileContent, NewBatch, ReceivedFile } from "./batches.ts";
+import type { Page } from "./batch-store.ts";
+import type { Batch, RunOutcome, StoredFile } from "./batch.ts";
+import type { Batches, FileContent, ReceivedFile } from "./batches.ts";
+import { LinePool } from "./line-pool.ts";
 import { newId } from "./new-id.ts";
 import { hasStore, type OpenedStore, openStore, putAside } from "./open-room.ts";
-import { receiveFile } from "./receive-file.ts";
 import { DamagedDatabase } from "./sqlite/database.ts";
 import { removeExpired } from "./remove-expired.ts";
 
-/** The window that both APIs promise. */
-const WINDOW_MS = 24 * 3_600_000;
 const SWEEP_MS = 10 * 60_000;
 
 export interface BatchRoomOptions {
@@ -32,6 +30,7 @@ export interface BatchRoomOptions {
 
 interface Open extends OpenedStore {
   readonly runner: BatchRunner;
+  readonly desk: BatchDesk;
 }
 
 /** More lines than slots, so that the next one is there when a slot becomes free. */
@@ -50,13 +49,14 @@ export class BatchRoom implements Batches {
   #running: BatchRunner | undefined;
   #sweep: NodeJS.Timeout | undefined;
   #isClosed = false;
-  /** Of files that have not been kept yet. */
-  readonly #arriving = { bytes: 0 };
+  /** All lines that this machine runs go through it. */
+  readonly pool: LinePool;
 
   constructor(options: BatchRoomOptions) {
     this.#options = options;
     this.#folder = path.join(options.config.cache_dir, "batches");
     this.#now = options.now ?? Date.now;
+    this.pool = new LinePool(options.config.models.slots + LINES_AHEAD, this.#now);
   }
 
   get maxFileBytes(): number {
@@ -97,106 +97,44 @@ export class BatchRoom implements Batches {
     open?.close();
   }
 
-  async receive(pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<ReceivedFile> {
-    return await this.#use(async (open) =>
-      receiveFile(pieces, {
-        ...open,
-        limits: this.#options.config.batches,
-        arriving: this.#arriving,
-        now: this.#now,
-      }),
-    );
+  async receive(...args: Parameters<Batches["receive"]>): Promise<ReceivedFile> {
+    return await this.#use(async ({ desk }) => await desk.receive(...args));
   }
 
-  async file(viewer: Viewer, id: string, purposes: readonly FilePurpose[]): Promise<StoredFile> {
-    const file = await this.#use(async ({ store }) => await store.file(id, viewer));
-    if (file && purposes.includes(file.purpose) && file.expiresAt > this.#now()) return file;
-    throw new ServiceError(
-      "file_not_found",
-      `There is no file with the id "${id.slice(0, 100)}", or no longer.`,
-    );
+  async file(...args: Parameters<Batches["file"]>): Promise<StoredFile> {
+    return await this.#use(async ({ desk }) => await desk.file(...args));
   }
 
-  async files(query: PageQuery & { readonly purposes: readonly FilePurpose[] }): Promise<Page<StoredFile>> {
-    return await this.#use(async ({ store }) => await store.files(query));
+  async files(...args: Parameters<Batches["files"]>): Promise<Page<StoredFile>> {
+    return await this.#use(async ({ desk }) => await desk.files(...args));
   }
 
-  async content(viewer: Viewer, id: string, purposes: readonly FilePurpose[]): Promise<FileContent> {
-    const file = await this.file(viewer, id, purposes);
-    const { folder } = await this.#opened();
-    return { size: file.bytes, etag: file.id, read: (start, end) => folder.stream(id, start, end) };
+  async content(...args: Parameters<Batches["content"]>): Promise<FileContent> {
+    return await this.#use(async ({ desk }) => await desk.content(...args));
   }
 
-  async deleteFile(viewer: Viewer, id: string, purposes: readonly FilePurpose[]): Promise<void> {
-    await this.file(viewer, id, purposes);
-    await this.#use(async ({ store, folder }) => {
-      const user = (await store.unfinished()).find(({ inputFile }) => inputFile === id);
-      if (user) {
-        throw new ServiceError(
-          "batch_conflict",
-          `The file is the input of the batch ${user.id}, which is not over; cancel the batch first.`,
-        );
-      }
-      await store.removeFile(id);
-      await folder.remove(id);
-    });
+  async deleteFile(...args: Parameters<Batches["deleteFile"]>): Promise<void> {
+    await this.#use(async ({ desk }) => await desk.deleteFile(...args));
   }
 
-  async create({ viewer, idKind, inputFile, ...wish }: NewBatch): Promise<Batch> {
-    const createdAt = this.#now();
-    const { retention } = this.#options.config.batches;
-    const batch: Batch = {
-      ...wish,
-      id: newId(idKind),
-      owner: viewer ?? "",
-      inputFile: inputFile.id,
-      status: "validating",
-      times: {},
-      createdAt,
-      expiresAt: createdAt + WINDOW_MS,
-      outputLifeMs: Math.min(wish.outputLifeMs ?? retention, retention),
-      problems: [],
-      total: 0,
-      counts: { succeeded: 0, errored: 0, cancelled: 0, expired: 0 },
-      usage: { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 },
-    };
-    await this.#use(async ({ store, runner }) => {
-      await store.addBatch(batch);
-      runner.take(batch);
-    });
-    this.#options.events.emit({ type: "batch-created", batch: batch.id });
-    return batch;
+  async create(...args: Parameters<Batches["create"]>): Promise<Batch> {
+    return await this.#use(async ({ desk }) => await desk.create(...args));
   }
 
-  async batch(viewer: Viewer, api: string, id: string): Promise<Batch> {
-    const batch = await this.#use(async ({ store }) => await store.batch(id, viewer));
-    if (batch?.api === api) return batch;
-    throw new ServiceError(
-      "batch_not_found",
-      `There is no batch with the id "${id.slice(0, 100)}", or no longer.`,
-    );
+  async batch(...args: Parameters<Batches["batch"]>): Promise<Batch> {
+    return await this.#use(async ({ desk }) => await desk.batch(...args));
   }
 
-  async batches(query: PageQuery & { readonly api: string }): Promise<Page<Batch>> {
-    return await this.#use(async ({ store }) => await store.batches(query));
+  async batches(...args: Parameters<Batches["batches"]>): Promise<Page<Batch>> {
+    return await this.#use(async ({ desk }) => await desk.batches(...args));
   }
 
-  async cancel(viewer: Viewer, api: string, id: string): Promise<Batch> {
-    await this.batch(viewer, api, id);
-    return await this.#use(async ({ runner }) => await runner.cancel(id));
+  async cancel(...args: Parameters<Batches["cancel"]>): Promise<Batch> {
+    return await this.#use(async ({ desk }) => await desk.cancel(...args));
   }
 
-  async deleteBatch(viewer: Viewer, api: string, id: string): Promise<void> {
-    const { status, inputFile, outputFile, errorFile } = await this.batch(viewer, api, id);
-    if (UNFINISHED.includes(status))
-      throw new ServiceError("batch_conflict", `The batch ${id} is not over; cancel it first.`);
-    await this.#use(async ({ store, folder }) => {
-      await store.removeBatch(id);
-      for (const file of [inputFile, outputFile, errorFile].filter((each) => each !== undefined)) {
-        await store.removeFile(file);
-        await folder.remove(file);
-      }
-    });
+  async deleteBatch(...args: Parameters<Batches["deleteBatch"]>): Promise<void> {
+    await this.#use(async ({ desk }) => await desk.deleteBatch(...args));
   }
 
   async #use<Result>(action: (open: Open) => Promise<Result>): Promise<Result> {
@@ -228,22 +166,16 @@ export class BatchRoom implements Batches {
       ...opened,
       formats,
       runLine,
-      capacity: config.models.slots + LINES_AHEAD,
+      pool: this.pool,
       limits: { maxLines: config.batches.max_lines, maxLineBytes: config.http.body_limit },
       logger,
       onLine,
-      onEnd: ({ id, status, total, counts }) =>
-        events.emit({
-          type: "batch-ended",
-          batch: id,
-          status,
-          lines: total,
-          failed: total - counts.succeeded,
-        }),
+      onEnd: (batch) => events.emit(batchEnded(batch)),
       onDamage: (error) => void this.#abandon(open, error),
       now: this.#now,
     });
-    const open: Open = { ...opened, runner };
+    const desk = new BatchDesk({ ...opened, config: config.batches, events, runner, newId, now: this.#now });
+    const open: Open = { ...opened, runner, desk };
     this.#running = runner;
     const sweep = async (): Promise<void> => {
       await removeExpired(opened, this.#now(), config.batches.retention);

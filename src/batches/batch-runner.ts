@@ -5,7 +5,7 @@ import type { BatchFormat, RunLine } from "./batch-format.ts";
 import type { BatchStore } from "./batch-store.ts";
 import type { Batch, FinalStatus, RunOutcome } from "./batch.ts";
 import type { FileFolder } from "./file-folder.ts";
-import { LinePool } from "./line-pool.ts";
+import type { LinePool } from "./line-pool.ts";
 import { LineQueue } from "./line-queue.ts";
 import { readInput } from "./read-input.ts";
 import { LineRunner } from "./run-line.ts";
@@ -22,8 +22,8 @@ export interface RunnerOptions {
   readonly folder: FileFolder;
   readonly formats: Readonly<Record<string, BatchFormat>>;
   readonly runLine: RunLine;
-  /** Lines at once. */
-  readonly capacity: number;
+  /** Runs the lines. */
+  readonly pool: LinePool;
   readonly limits: { readonly maxLines: number; readonly maxLineBytes: number };
   readonly logger: Pick<Logger, "info" | "warn" | "error">;
   /** Told when a line is done. */
@@ -45,13 +45,11 @@ interface Job {
 /** Leads batches through their lives. Whatever state the store has one in, it goes on from there. */
 export class BatchRunner {
   readonly #options: RunnerOptions;
-  readonly #pool: LinePool;
   readonly #jobs = new Map<string, Job>();
   readonly #stopping = new AbortController();
 
   constructor(options: RunnerOptions) {
     this.#options = options;
-    this.#pool = new LinePool(options.capacity, options.now);
   }
 
   /** Batches that are not over. */
@@ -162,7 +160,7 @@ export class BatchRunner {
     const { store, now } = this.#options;
     const queue = new LineQueue(store, batch.id);
     const runner = new LineRunner(batch, formatOf(this.#options.formats, batch), this.#options, stop);
-    await this.#pool.run({ queue, signal: stop, run: async (attempt) => await runner.run(attempt) });
+    await this.#options.pool.run({ queue, signal: stop, run: async (attempt) => await runner.run(attempt) });
     if (this.#stopping.signal.aborted) return;
     const hasExpired = stop.aborted && now() >= batch.expiresAt;
     if (stop.aborted && !hasExpired) return;

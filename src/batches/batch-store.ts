@@ -33,17 +33,27 @@ export type BatchChange = Partial<
   Pick<Batch, "status" | "problems" | "outputFile" | "errorFile" | "endsAs" | "total">
 >;
 
+/** Content of files, each under its id: {@link FileFolder}, or that of many machines. */
+export interface FileContents {
+  /** Writes a file; resolves with its bytes when it is durable. What has been written of one that fails is removed. */
+  write(id: string, pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<number>;
+  read(id: string): AsyncIterable<Uint8Array>;
+  /** Its bytes from `start` up to and including `end`. */
+  stream(id: string, start: number, end: number): ReadableStream<Uint8Array>;
+  /** A part of it as text. */
+  text(id: string, start: number, length: number): Promise<string>;
+  remove(id: string): Promise<void>;
+}
+
 /**
- * Keeps files' descriptions, batches, their lines and answers. Each call is atomic and durable when it resolves, so a
- * process may end between any two. Content of files is kept by {@link FileFolder}.
+ * Keeps files' descriptions and batches. Each call is atomic and durable when it resolves, so a process may end between any
+ * two. Content of files is kept by {@link FileContents}.
  */
-export interface BatchStore {
+export interface BatchRecords {
   addFile(file: StoredFile): Promise<void>;
   file(id: string, viewer: Viewer): Promise<StoredFile | undefined>;
   files(query: PageQuery & { readonly purposes: readonly FilePurpose[] }): Promise<Page<StoredFile>>;
   removeFile(id: string): Promise<void>;
-  /** Ids of all files. */
-  fileIds(): Promise<readonly string[]>;
   /** Ids of files whose time is over. */
   expiredFiles(time: number): Promise<readonly string[]>;
   /** Bytes of all files and answers together. */
@@ -61,7 +71,12 @@ export interface BatchStore {
   removeBatch(id: string): Promise<void>;
   /** Ids of batches that were created before a time and are over. */
   endedBefore(time: number): Promise<readonly string[]>;
+}
 
+/** The same with lines and answers, for a machine that runs all of them. */
+export interface BatchStore extends BatchRecords {
+  /** Ids of all files. */
+  fileIds(): Promise<readonly string[]>;
   /** Adds lines; returns those whose custom id the batch has already, which are not added. */
   addLines(id: string, lines: readonly WaitingLine[]): Promise<readonly WaitingLine[]>;
   /** Forgets all lines of a batch, which are about to be read again. */

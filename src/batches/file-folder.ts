@@ -7,11 +7,12 @@ import { makePrivateFolder } from "../files/private-files.ts";
 import { removeFile } from "../files/remove-file.ts";
 import { replaceFile } from "../files/replace-file.ts";
 import { syncFolder } from "../files/sync-folder.ts";
+import type { FileContents } from "./batch-store.ts";
 
 const PART = ".part";
 
 /** The content of files, each under its id. A file is there as a whole or not at all, whenever the process ends. */
-export class FileFolder {
+export class FileFolder implements FileContents {
   readonly #folder: string;
 
   private constructor(folder: string) {
@@ -23,7 +24,6 @@ export class FileFolder {
     return new FileFolder(folder);
   }
 
-  /** Writes a file; resolves with its bytes when it is durable. What has been written of one that fails is removed. */
   async write(id: string, pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<number> {
     const part = this.#path(id) + PART;
     const handle = await open(part, "w", 0o600);
@@ -50,13 +50,11 @@ export class FileFolder {
     return createReadStream(this.#path(id), { start, end });
   }
 
-  /** The same for a response. */
   stream(id: string, start: number, end: number): ReadableStream<Uint8Array> {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- Node types its web streams differently
     return Readable.toWeb(this.read(id, start, end)) as ReadableStream<Uint8Array>;
   }
 
-  /** A part of it as text. */
   async text(id: string, start: number, length: number): Promise<string> {
     const handle = await open(this.#path(id), "r");
     try {

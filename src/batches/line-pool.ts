@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Attempt, LineQueue } from "./line-queue.ts";
+import type { Attempt, Lines } from "./line-queue.ts";
 
 /** How long one model has its turn while others wait: loading one takes seconds. */
 const TURN_MS = 5 * 60_000;
@@ -18,7 +18,7 @@ export interface Retry {
 
 /** A batch whose lines are run. */
 export interface LineSource {
-  readonly queue: LineQueue;
+  readonly queue: Lines;
   /** Aborts when no more of its lines are to be run. */
   readonly signal: AbortSignal;
   /** Runs a line; undefined: it is done. */

@@ -20,8 +20,18 @@ export interface NextLine {
   readonly at: number;
 }
 
+/** Lines of one batch, for a pool. */
+export interface Lines {
+  /** Undefined: nothing is left. */
+  next(now: number): Promise<NextLine | undefined>;
+  /** Takes a line of this model that may run now. */
+  take(model: string, now: number): Promise<Attempt | undefined>;
+  /** Gives a line back, to be tried again at a time. */
+  giveBack(attempt: Attempt, at: number): void;
+}
+
 /** The lines of one batch that are still to be run, in their order; those that are to be tried again come in between. */
-export class LineQueue {
+export class LineQueue implements Lines {
   readonly #store: Pick<BatchStore, "waitingLines">;
   readonly #id: string;
   readonly #returned: { readonly attempt: Attempt; readonly at: number }[] = [];
@@ -34,7 +44,6 @@ export class LineQueue {
     this.#id = id;
   }
 
-  /** Undefined: nothing is left. */
   async next(now: number): Promise<NextLine | undefined> {
     const due = this.#returned.find(({ at }) => at <= now);
     if (due) return { model: due.attempt.line.model, at: due.at };
@@ -45,7 +54,6 @@ export class LineQueue {
     return soonest && { model: soonest.attempt.line.model, at: soonest.at };
   }
 
-  /** Takes a line of this model that may run now. */
   async take(model: string, now: number): Promise<Attempt | undefined> {
     const index = this.#returned.findIndex(({ attempt, at }) => at <= now && attempt.line.model === model);
     if (index >= 0) return this.#returned.splice(index, 1)[0]?.attempt;
@@ -56,7 +64,6 @@ export class LineQueue {
     return { line: first, failures: 0, refusals: 0 };
   }
 
-  /** Gives a line back, to be tried again at a time. */
   giveBack(attempt: Attempt, at: number): void {
     this.#returned.push({ attempt, at });
   }

@@ -1,13 +1,13 @@
 import { ServiceError } from "../errors/service-error.ts";
 import type { Config } from "../config/schema.ts";
 import type { ReceivedFile } from "./batches.ts";
-import type { BatchStore } from "./batch-store.ts";
-import type { FileFolder } from "./file-folder.ts";
-import { newId } from "./new-id.ts";
+import type { BatchRecords, FileContents } from "./batch-store.ts";
+import type { NewId } from "./new-id.ts";
 
 interface ReceiveOptions {
-  readonly store: Pick<BatchStore, "storedBytes" | "addFile">;
-  readonly folder: Pick<FileFolder, "write" | "remove">;
+  readonly store: Pick<BatchRecords, "storedBytes" | "addFile">;
+  readonly folder: Pick<FileContents, "write" | "remove">;
+  readonly newId: NewId;
   readonly limits: Pick<Config["batches"], "max_file_size" | "max_total_size" | "retention">;
   /** Of all files that have not been kept yet. */
   readonly arriving: { bytes: number };
@@ -17,7 +17,7 @@ interface ReceiveOptions {
 /** Writes a file that arrives to the disk, piece by piece. Until it is kept, nothing knows of it. */
 export async function receiveFile(
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  { store, folder, limits, arriving, now }: ReceiveOptions,
+  { store, folder, newId, limits, arriving, now }: ReceiveOptions,
 ): Promise<ReceivedFile> {
   const room = limits.max_total_size - (await store.storedBytes());
   const id = newId("file");

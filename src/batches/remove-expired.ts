@@ -1,9 +1,8 @@
-import type { BatchStore } from "./batch-store.ts";
-import type { FileFolder } from "./file-folder.ts";
+import type { BatchRecords, FileContents } from "./batch-store.ts";
 
 /** Removes files whose time is over, but not from batches that are not over, and batches that are too old. */
 export async function removeExpired(
-  { store, folder }: { readonly store: BatchStore; readonly folder: Pick<FileFolder, "remove"> },
+  { store, folder }: { readonly store: BatchRecords; readonly folder: Pick<FileContents, "remove"> },
   now: number,
   retentionMs: number,
 ): Promise<void> {

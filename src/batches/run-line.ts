@@ -3,9 +3,8 @@ import type { Logger } from "pino";
 import { ServiceError } from "../errors/service-error.ts";
 import { parseJsonText } from "../json/parse-json.ts";
 import type { BatchFormat, LineResponse, RunLine } from "./batch-format.ts";
-import type { BatchStore } from "./batch-store.ts";
+import type { BatchStore, FileContents } from "./batch-store.ts";
 import type { Batch, BatchUsage, RunOutcome, WaitingLine } from "./batch.ts";
-import type { FileFolder } from "./file-folder.ts";
 import type { Attempt } from "./line-queue.ts";
 import type { Retry } from "./line-pool.ts";
 import { newId } from "./new-id.ts";
@@ -21,7 +20,7 @@ const NO_USAGE: BatchUsage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0,
 
 interface LineOptions {
   readonly store: Pick<BatchStore, "answer">;
-  readonly folder: Pick<FileFolder, "text">;
+  readonly folder: Pick<FileContents, "text">;
   readonly runLine: RunLine;
   readonly logger: Pick<Logger, "warn">;
   readonly onLine: (outcome: RunOutcome) => void;

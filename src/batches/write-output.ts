@@ -1,7 +1,6 @@
 import type { BatchFormat } from "./batch-format.ts";
-import type { BatchStore } from "./batch-store.ts";
+import type { BatchStore, FileContents } from "./batch-store.ts";
 import type { AnsweredLine, Batch, FilePurpose, StoredFile } from "./batch.ts";
-import type { FileFolder } from "./file-folder.ts";
 import { newId } from "./new-id.ts";
 
 /** Answers in memory at once; the longest, vectors of long lists, have megabytes. */
@@ -9,8 +8,10 @@ const ANSWERS_AT_ONCE = 32;
 
 interface WriteOptions {
   readonly store: Pick<BatchStore, "answers" | "file">;
-  readonly folder: Pick<FileFolder, "write" | "remove">;
+  readonly folder: Pick<FileContents, "write" | "remove">;
   readonly format: BatchFormat;
+  /** The id of a file that is about to be written. */
+  readonly newFileId?: () => string;
   readonly now: () => number;
 }
 
@@ -53,12 +54,12 @@ export async function forget(
 
 async function write(
   { id: batch, owner, outputLifeMs }: Batch,
-  { store, folder, format, now }: WriteOptions,
+  { store, folder, format, now, newFileId = () => newId("file") }: WriteOptions,
   purpose: FilePurpose,
   kind: string,
   belongs: (line: AnsweredLine) => boolean,
 ): Promise<StoredFile> {
-  const id = newId("file");
+  const id = newFileId();
   const createdAt = now();
   const bytes = await folder.write(id, linesOf(batch, store, format, belongs));
   const name = `${batch}_${kind}.jsonl`;

@@ -16,6 +16,7 @@ import { createMetrics, type ScrapedGauges } from "../metrics/create-metrics.ts"
 import { memoryTotal } from "../machine/memory-limits.ts";
 import { residentBytes } from "../machine/process-memory.ts";
 import type { Model, Models } from "../models/model.ts";
+import type { RunOutcome } from "../batches/batch.ts";
 import type { Batches } from "../batches/batches.ts";
 import { BatchRoom } from "../batches/batch-room.ts";
 import { BATCH_FORMATS } from "./batch-formats.ts";
@@ -86,13 +87,12 @@ export async function createServices(
       batches: batches.running,
     }),
   });
-  const batches: BatchRoom = new BatchRoom({
-    config,
+  const batchParts = {
     formats: BATCH_FORMATS,
     events,
-    logger,
-    onLine: (outcome) => metrics.batchLine(outcome),
-  });
+    onLine: (outcome: RunOutcome) => metrics.batchLine(outcome),
+  };
+  const ownBatches = new BatchRoom({ ...batchParts, config, logger });
   const openFile = createFileOpener();
   const life: Life = { state: "starting" };
   const host = {
@@ -120,6 +120,7 @@ export async function createServices(
           version,
           logger,
         });
+  const batches = fleet?.batches({ ...batchParts, own: ownBatches }) ?? ownBatches;
   if (fleet?.peers) store.usePeers(fleet.peers);
   const ownInference: Inference = createInference({
     models: ownModels,

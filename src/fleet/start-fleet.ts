@@ -11,6 +11,9 @@ import type { FollowWork } from "../inference/follow-work.ts";
 import type { Inference } from "../inference/inference.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Models } from "../models/model.ts";
+import { BatchModels } from "./batches/batch-models.ts";
+import { FleetBatches, type FleetBatchesOptions } from "./batches/fleet-batches.ts";
+import { JetStreamPlace } from "./batches/jetstream-place.ts";
 import type { Offer } from "./call-schemas.ts";
 import { Dispatch } from "./dispatch.ts";
 import { findIn } from "./find-model.ts";
@@ -46,6 +49,9 @@ export interface FleetOptions extends Omit<
   readonly followWork: FollowWork;
 }
 
+/** What this machine has for batches. */
+export type OwnBatches = Pick<FleetBatchesOptions, "own" | "formats" | "events" | "onLine">;
+
 /** A daemon's part in a fleet. */
 export interface Fleet extends FleetView {
   readonly connection: FleetConnection;
@@ -58,6 +64,8 @@ export interface Fleet extends FleetView {
   readonly followWork: FollowWork;
   /** The models of all machines. */
   readonly models: Models;
+  /** The files and batches of all machines, beside those of this one. */
+  batches(options: OwnBatches): FleetBatches;
   /** The inference of all machines, around that of this one. */
   around(local: Inference): Inference;
   /** Says that this machine leaves, and closes the connection. */
@@ -111,6 +119,15 @@ export function startFleet(options: FleetOptions): Fleet {
       (name) => presence.missing(name),
     ),
     joined: connection.joined,
+    batches: (own) =>
+      new FleetBatches({
+        ...own,
+        config,
+        logger,
+        place: new JetStreamPlace(connection, config.fleet.prefix, logger),
+        selfId,
+        models: new BatchModels({ self, presence, models }),
+      }),
     around: (local) =>
       new FleetInference({
         local,

@@ -172,7 +172,10 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     "Answers stopped because they ran in circles.",
   );
 
-  const batchesRunning = gauge("service_batches_running", "Batches that are not over.");
+  const batchesRunning = gauge(
+    "service_batches_running",
+    "Batches that are not over; of a fleet's, those that this machine leads.",
+  );
   const batchLines = new Counter({
     name: "service_batch_lines_total",
     help: "Requests of batches that have been answered.",

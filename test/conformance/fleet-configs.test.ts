@@ -31,6 +31,8 @@ afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.stop()));
 });
 
+const BRIEF = { model: "daybreak-mini", input: "Hello", max_output_tokens: 1 };
+
 describe.skipIf(NATS_SERVER === null)("configs/fleet/nats.conf", () => {
   test("has machines join over TLS with their password, and with no other", async () => {
     const server = await start();
@@ -39,13 +41,28 @@ describe.skipIf(NATS_SERVER === null)("configs/fleet/nats.conf", () => {
     const made = await fetch(`${one.url}/v1/responses`, {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ model: "daybreak-mini", input: "Hello", max_output_tokens: 1 }),
+      body: JSON.stringify(BRIEF),
     });
     const { id } = z.object({ id: z.string() }).parse(await made.json());
     const kept = `/v1/responses/${id}`;
     expect((await fetch(two.url + kept)).status).toBe(200);
     expect((await fetch(two.url + kept, { method: "DELETE" })).status).toBe(200);
     expect((await fetch(one.url + kept)).status).toBe(404);
+    const line = { custom_id: "1", method: "POST", url: "/v1/responses", body: BRIEF };
+    const form = new FormData();
+    form.set("purpose", "batch");
+    form.set("file", new File([JSON.stringify(line)], "in.jsonl"));
+    const uploaded = await fetch(`${one.url}/v1/files`, { method: "POST", body: form });
+    const file = z.object({ id: z.string() }).parse(await uploaded.json());
+    const batch = await fetch(`${two.url}/v1/batches`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ input_file_id: file.id, endpoint: "/v1/responses", completion_window: "24h" }),
+    });
+    const created = z.object({ id: z.string() }).parse(await batch.json());
+    await expect
+      .poll(async () => await (await fetch(`${one.url}/v1/batches/${created.id}`)).json())
+      .toMatchObject({ status: "completed", request_counts: { completed: 1 } });
     const wrong = await join("wrong", [server], "another");
     await expect.poll(() => wrong.logs()).toMatch(/is not reachable, and is tried again: .*uthorization/);
     const plain = await startDaemon({ args: ["--fleet-nats", server.url.replace("tls:", "nats:")] });

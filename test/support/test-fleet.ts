@@ -4,7 +4,7 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fleetSchema } from "../../src/dialects/management/fleet-schemas.ts";
 import { writeModel } from "./engine-fixture.ts";
-import { type NatsServer, startNats } from "./nats-server.ts";
+import { type NatsOptions, type NatsServer, startNats } from "./nats-server.ts";
 import { startDaemon, type TestDaemon } from "./start-daemon.ts";
 import { CHATML_TEMPLATE, CHATML_WORDS, tinyLlama } from "./tiny-models.ts";
 
@@ -34,11 +34,11 @@ export class TestFleet {
     this.#folder = folder;
   }
 
-  static async start(): Promise<TestFleet> {
+  static async start(nats: NatsOptions = {}): Promise<TestFleet> {
     const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-fleet-"));
     const options = { embedding: 128, blocks: 4, context: 2048, words: CHATML_WORDS };
     writeModel(folder, FLEET_MODEL, tinyLlama({ ...options, chatTemplate: CHATML_TEMPLATE }));
-    return new TestFleet(await startNats(), folder);
+    return new TestFleet(await startNats(nats), folder);
   }
 
   /** Starts a daemon that joins. */

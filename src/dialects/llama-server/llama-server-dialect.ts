@@ -4,7 +4,7 @@ import { applyTemplateRoute } from "./apply-template.ts";
 import { completionRoute, infillRoute } from "./completion-routes.ts";
 import { llamaServerErrorSchema, renderLlamaServerError } from "./llama-server-error.ts";
 import { slotActionRoute, slotsRoute } from "./slot-routes.ts";
-import { adaptersRoute, propsRoute, scaleAdaptersRoute } from "./state-routes.ts";
+import { adaptersRoute, changePropsRoute, propsRoute, scaleAdaptersRoute } from "./state-routes.ts";
 import { embeddingRoute, rerankRoute } from "./vector-routes.ts";
 
 /**
@@ -31,6 +31,7 @@ export const llamaServerDialect = (services: ModelServices): Dialect => ({
     completionRoute(services, "/completions"),
     infillRoute(services),
     propsRoute(services),
+    changePropsRoute(),
     slotsRoute(services),
     slotActionRoute(services),
     applyTemplateRoute(services),

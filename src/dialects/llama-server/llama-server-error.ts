@@ -21,11 +21,20 @@ const TYPES: Readonly<Record<number, string>> = {
   401: "authentication_error",
   403: "permission_error",
   404: "not_found_error",
+  501: "not_supported_error",
   503: "unavailable_error",
 };
 
+/** llama.cpp's status for what a server or a model cannot do at all, unlike a field that it does not take. */
+const NOT_SUPPORTED = 501;
+
+function statusOf({ code, status, param }: ServiceError): number {
+  return code === "unsupported_feature" && param === undefined ? NOT_SUPPORTED : status;
+}
+
 function errorBody(error: ServiceError): z.output<typeof llamaServerErrorSchema> {
-  const { status, message, contextExcess: excess } = error;
+  const { message, contextExcess: excess } = error;
+  const status = statusOf(error);
   const type = excess
     ? "exceed_context_size_error"
     : (TYPES[status] ?? (status < 500 ? "invalid_request_error" : "server_error"));
@@ -40,7 +49,7 @@ function errorBody(error: ServiceError): z.output<typeof llamaServerErrorSchema>
 }
 
 export function renderLlamaServerError(error: ServiceError): RenderedError {
-  return { status: error.status, body: errorBody(error) };
+  return { status: statusOf(error), body: errorBody(error) };
 }
 
 export const llamaServerEvents: StreamFormat = {

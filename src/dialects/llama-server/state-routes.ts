@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { LLAMA_CPP_BUILD } from "../../../wasm/llama-cpp-build.ts";
 import { MOST_ADAPTERS } from "../../engine/protocol/generation.ts";
+import { ServiceError } from "../../errors/service-error.ts";
 import { list } from "../../http/input/bounded-lists.ts";
 import { adapterScales } from "../../inference/adapter-scales.ts";
 import { adapterChoice } from "../engine-fields.ts";
@@ -62,6 +63,23 @@ export function propsRoute({ models, config }: Services): Route {
         build_info: `${LLAMA_CPP_BUILD}-daybreak`,
         is_sleeping: model.state !== "loaded",
       } satisfies z.output<typeof propsSchema>);
+    },
+  });
+}
+
+/** POST /props, which llama.cpp's server serves with --props alone, and which changes nothing there either. */
+export function changePropsRoute(): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/props",
+    tag,
+    summary: "Refused: how a model is served is not changed while it runs",
+    answers: [],
+    handle() {
+      throw new ServiceError(
+        "unsupported_feature",
+        "How a model is served is not changed while it runs; send settings with each request, or load it anew with POST /api/models/load.",
+      );
     },
   });
 }

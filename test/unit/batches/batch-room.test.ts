@@ -26,6 +26,7 @@ const NO_USAGE = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTo
 
 /** Lines are texts: "model/id". */
 const FORMAT: BatchFormat = {
+  endpoints: ["/"],
   separatesErrors: false,
   read: (value) => ({ customId: String(value), model: String(value).split("/", 1)[0] ?? "", beginning: [] }),
   request: (value) => ({ path: "/", body: JSON.stringify(value) }),

@@ -25,6 +25,7 @@ const usageSchema = z.object({
 
 /** The requests of /v1/messages/batches. */
 export const messageBatchFormat: BatchFormat = {
+  endpoints: [MESSAGES_PATH],
   separatesErrors: false,
   read(value) {
     const { data } = lineSchema.safeParse(value);

@@ -4,10 +4,9 @@ import { defineRoute, type Route } from "../../../http/route.ts";
 import type { BatchServices } from "../../services.ts";
 import { batchListSchema, batchSchema, toBatchObject } from "./batch-object.ts";
 import { MAX_LIFE_SECS, MIN_LIFE_SECS, toList } from "./list-fields.ts";
-import { OPENAI_BATCHES } from "./openai-batch-format.ts";
+import { OPENAI_BATCHES, OPENAI_ENDPOINTS } from "./openai-batch-format.ts";
 
 const tag = "Chat-completions API";
-const ENDPOINTS = ["/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses"] as const;
 /** The API's own limits. */
 const MAX_PAIRS = 16;
 const MAX_KEY = 64;
@@ -18,7 +17,7 @@ const DEFAULT_LIMIT = 20;
 const createSchema = z
   .object({
     input_file_id: z.string().min(1).describe("A file uploaded with the purpose batch."),
-    endpoint: z.enum(ENDPOINTS).describe("The path that all its requests are for."),
+    endpoint: z.enum(OPENAI_ENDPOINTS).describe("The path that all its requests are for."),
     completion_window: z.literal("24h").describe("What is not done by then expires."),
     metadata: dictionary(z.string().max(MAX_VALUE), z.string().max(MAX_KEY))
       .refine((pairs) => Object.keys(pairs).length <= MAX_PAIRS, {

@@ -6,6 +6,14 @@ import { openaiErrorBody } from "../openai-error.ts";
 /** Name of the format in the store. */
 export const OPENAI_BATCHES = "openai";
 
+/** Paths that batches may be for. */
+export const OPENAI_ENDPOINTS = [
+  "/v1/chat/completions",
+  "/v1/completions",
+  "/v1/embeddings",
+  "/v1/responses",
+] as const;
+
 /** Longest custom id. */
 const MAX_CUSTOM_ID = 512;
 
@@ -52,6 +60,7 @@ const NOT_RUN: Readonly<Record<string, { readonly code: string; readonly message
 
 /** The lines of /v1/batches. */
 export const openaiBatchFormat: BatchFormat = {
+  endpoints: OPENAI_ENDPOINTS,
   separatesErrors: true,
   read: readLine,
   request: (value): LineRequest => {

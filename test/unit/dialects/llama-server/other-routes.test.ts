@@ -87,10 +87,18 @@ describe("GET /lora-adapters", () => {
   });
 });
 
-test("POST /props is 405 in llama.cpp's form", async () => {
+test("POST /props is refused as by llama.cpp's server, with what to do instead", async () => {
   const answer = await testApp().post("/props", {});
-  expect(answer.status).toBe(405);
-  expect(await answer.json()).toMatchObject({ error: { code: 405, type: "invalid_request_error" } });
+  expect([answer.status, await answer.json()]).toEqual([
+    501,
+    {
+      error: {
+        code: 501,
+        type: "not_supported_error",
+        message: expect.stringMatching(/send settings with each request.*POST \/api\/models\/load/),
+      },
+    },
+  ]);
 });
 
 function sum(parts: readonly number[], power: number): number {

@@ -1,0 +1,97 @@
+import { z } from "zod";
+import type { Batch, StoredFile } from "../../batches/batch.ts";
+import { writeJson } from "../json-message.ts";
+
+/**
+ * Files and batches as JetStream has them. Whoever can reach the NATS server may have written them.
+ */
+
+const count = z.number().min(0);
+/** Null: never, which JSON has no number for. */
+const endless = count.nullable().transform((value) => value ?? Number.POSITIVE_INFINITY);
+const hash = z.string().regex(/^[0-9a-f]{64}$/);
+
+export const fileSchema = z.object({
+  id: z.string(),
+  owner: z.string(),
+  purpose: z.enum(["batch", "batch_output", "requests", "results"]),
+  name: z.string(),
+  bytes: count,
+  createdAt: count,
+  expiresAt: endless,
+});
+
+const status = z.enum([
+  "validating",
+  "in_progress",
+  "finalizing",
+  "cancelling",
+  "completed",
+  "failed",
+  "expired",
+  "cancelled",
+]);
+
+/** Lines of one model. */
+const groupSchema = z.object({
+  /** As the lines say it; empty: the default model. */
+  name: z.string(),
+  /** The model that the name meant when the batch began; absent: nobody had one. */
+  model: z.object({ files: hash, settings: hash, adapter: z.string().optional() }).optional(),
+});
+export type LineGroup = z.infer<typeof groupSchema>;
+
+export const batchSchema = z.object({
+  id: z.string(),
+  api: z.string(),
+  owner: z.string(),
+  endpoint: z.string(),
+  inputFile: z.string(),
+  status,
+  times: z.partialRecord(status, count),
+  createdAt: count,
+  expiresAt: count,
+  outputLifeMs: endless,
+  metadata: z.record(z.string(), z.string()).nullable(),
+  problems: z.array(
+    z.object({
+      code: z.string(),
+      message: z.string(),
+      param: z.string().nullable(),
+      line: z.number().nullable(),
+    }),
+  ),
+  outputFile: z.string().optional(),
+  errorFile: z.string().optional(),
+  endsAs: z.enum(["completed", "failed", "expired", "cancelled"]).optional(),
+  total: count,
+  counts: z.object({ succeeded: count, errored: count, cancelled: count, expired: count }),
+  usage: z.object({
+    inputTokens: count,
+    cachedTokens: count,
+    outputTokens: count,
+    reasoningTokens: count,
+  }),
+  groups: z.array(groupSchema),
+  /** What it has written: the same message makes it known and ends the batch. */
+  files: z.array(fileSchema),
+});
+
+/** A batch with what only the fleet has to know. */
+export interface SharedBatch extends Batch {
+  readonly groups: readonly LineGroup[];
+  readonly files: readonly StoredFile[];
+}
+
+export function encodeFile(file: StoredFile): Uint8Array {
+  return writeJson({ ...file, expiresAt: orNull(file.expiresAt) });
+}
+
+export function encodeBatch(batch: SharedBatch): Uint8Array {
+  const files = batch.files.map((file) => ({ ...file, expiresAt: orNull(file.expiresAt) }));
+  return writeJson({ ...batch, outputLifeMs: orNull(batch.outputLifeMs), files });
+}
+
+function orNull(value: number): number | null {
+  return Number.isFinite(value) ? value : null;
+}

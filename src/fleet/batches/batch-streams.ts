@@ -1,0 +1,86 @@
+import {
+  DiscardPolicy,
+  JetStreamApiError,
+  type JetStreamManager,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+} from "@nats-io/jetstream";
+
+const MIB = 1024 * 1024;
+/** What is on its way to be run is over after 24 hours, with its batch. */
+const WORK_KEPT_MS = 3 * 24 * 3_600_000;
+/** Copies in a cluster: one server may fail. */
+const CLUSTER_REPLICAS = 3;
+const NO_STREAM = 10_059;
+
+/** The streams of batches. Their subjects begin with the same word. */
+export const STREAMS = ["batches", "batchdata", "batchwork"] as const;
+export type StreamKind = (typeof STREAMS)[number];
+
+/** Bytes on the server's disk; less where an account allows less. */
+const SIZES: Readonly<Record<StreamKind, readonly number[]>> = {
+  batches: [64, 16, 4].map((size) => size * MIB),
+  batchwork: [64, 16, 4].map((size) => size * MIB),
+  batchdata: [4096, 1024, 256, 64, 16].map((size) => size * MIB),
+};
+
+/** The name of a stream. */
+export function streamName(prefix: string, kind: StreamKind): string {
+  return `${prefix.replaceAll(".", "_")}_${kind}`;
+}
+
+/** Makes the streams that are missing. */
+export async function makeStreams(
+  manager: JetStreamManager,
+  prefix: string,
+  isCluster: boolean,
+): Promise<void> {
+  for (const kind of ["batches", "batchwork", "batchdata"] as const) {
+    const name = streamName(prefix, kind);
+    if (await isThere(manager, name)) continue;
+    await add(manager, configOf(kind, name, `${prefix}.${kind}.>`), SIZES[kind], isCluster);
+  }
+}
+
+async function isThere(manager: JetStreamManager, name: string): Promise<boolean> {
+  try {
+    await manager.streams.info(name);
+    return true;
+  } catch (error) {
+    if (error instanceof JetStreamApiError && error.code === NO_STREAM) return false;
+    throw error;
+  }
+}
+
+/** Nothing makes room for something else: what does not fit is refused. */
+function configOf(kind: StreamKind, name: string, subject: string): Partial<StreamConfig> & { name: string } {
+  const work = { retention: RetentionPolicy.Workqueue, max_age: WORK_KEPT_MS * 1e6 };
+  return {
+    name,
+    subjects: [subject],
+    storage: StorageType.File,
+    discard: DiscardPolicy.New,
+    ...(kind === "batchwork" ? work : { retention: RetentionPolicy.Limits, max_msgs_per_subject: 1 }),
+  };
+}
+
+async function add(
+  manager: JetStreamManager,
+  config: Partial<StreamConfig> & { name: string },
+  sizes: readonly number[],
+  isCluster: boolean,
+): Promise<void> {
+  let failure: unknown;
+  for (const num_replicas of isCluster ? [CLUSTER_REPLICAS, 1] : [1]) {
+    for (const max_bytes of sizes) {
+      try {
+        await manager.streams.add({ ...config, max_bytes, num_replicas });
+        return;
+      } catch (error) {
+        failure = error;
+      }
+    }
+  }
+  throw failure;
+}

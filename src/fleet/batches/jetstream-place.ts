@@ -1,0 +1,233 @@
+import {
+  type JetStreamManager,
+  JetStreamApiError,
+  JetStreamError,
+  jetstreamManager,
+} from "@nats-io/jetstream";
+import { errors, type MsgHdrs, type NatsConnection } from "@nats-io/transport-node";
+import type { Logger } from "pino";
+import { ServiceError } from "../../errors/service-error.ts";
+import { toError } from "../../errors/to-error.ts";
+import type { FleetConnection } from "../fleet-connection.ts";
+import { makeStreams, type StreamKind, streamName } from "./batch-streams.ts";
+
+/** A request to the server; longer than a server takes that is only busy. */
+const TIMEOUT_MS = 5000;
+/** Before the streams are looked for again, where they have been and where they have never been. */
+const PAUSE_MS = { known: 1000, unknown: 30_000 };
+const RETRY_AFTER_SECS = 1;
+
+/** JetStream's own numbers of errors. */
+const WRONG_LAST_SEQUENCE = 10_071;
+const NO_STREAM = 10_059;
+const NO_ROOM: ReadonlySet<number> = new Set([10_023, 10_047, 10_054, 10_077]);
+const NATS_ERRORS = [
+  JetStreamError,
+  JetStreamApiError,
+  errors.ClosedConnectionError,
+  errors.ConnectionError,
+  errors.DrainingConnectionError,
+  errors.NoRespondersError,
+  errors.ProtocolError,
+  errors.RequestError,
+  errors.TimeoutError,
+];
+
+/** Where new files and batches belong. */
+export type Home = "fleet" | "machine" | "away";
+
+export interface Stored {
+  readonly data: Uint8Array;
+  readonly seq: number;
+  /** Unix milliseconds. */
+  readonly time: number;
+}
+
+interface Ready {
+  readonly nats: NatsConnection;
+  readonly manager: Promise<JetStreamManager>;
+  /** When it turned out not to be. */
+  failedAt: number | undefined;
+}
+
+/** JetStream, as batches use it: messages by subject that are replaced only by those who know the one before. */
+export class JetStreamPlace {
+  readonly #connection: FleetConnection;
+  readonly #prefix: string;
+  readonly #logger: Pick<Logger, "warn" | "info">;
+  #ready: Ready | undefined;
+  #wasThere = false;
+  #wasTold = false;
+
+  constructor(connection: FleetConnection, prefix: string, logger: Pick<Logger, "warn" | "info">) {
+    this.#connection = connection;
+    this.#prefix = prefix;
+    this.#logger = logger;
+    connection.onChange(() => {
+      if (this.#ready?.failedAt !== undefined) this.#ready = undefined;
+    });
+  }
+
+  /** Whether the server can be reached now, as far as is known. */
+  get isConnected(): boolean {
+    return this.#connection.isConnected;
+  }
+
+  subject(kind: StreamKind, ...parts: readonly string[]): string {
+    return this.#connection.subject(kind, ...parts);
+  }
+
+  stream(kind: StreamKind): string {
+    return streamName(this.#prefix, kind);
+  }
+
+  /** Tells and hears what changes without delay; what is lost is found when it is looked for. */
+  nudge(): void {
+    this.#connection.publish(this.#connection.subject("batchnews"), new Uint8Array());
+  }
+
+  /** Calls back when something may have changed. */
+  onNews(listener: () => void): void {
+    this.#connection.listen(this.#connection.subject("batchnews"), listener);
+    this.#connection.onChange(listener);
+  }
+
+  /** Where new files and batches belong now: on this machine where the fleet has never had a place for them. */
+  async home(): Promise<Home> {
+    if (!this.#connection.isConnected) return this.#wasThere ? "away" : "machine";
+    try {
+      await this.#manager();
+      return "fleet";
+    } catch {
+      return this.#wasThere ? "away" : "machine";
+    }
+  }
+
+  /**
+   * Does something with JetStream.
+   * @throws ServiceError fleet_unreachable, or insufficient_disk when the server has no room
+   */
+  async use<Result>(
+    action: (manager: JetStreamManager, nats: NatsConnection) => Promise<Result>,
+  ): Promise<Result> {
+    const { manager, nats } = await this.#manager();
+    try {
+      return await action(manager, nats);
+    } catch (error) {
+      // Its server may have begun anew.
+      if (codeOf(error) === NO_STREAM) this.#ready = undefined;
+      throw this.#explained(error);
+    }
+  }
+
+  async get(kind: StreamKind, subject: string): Promise<Stored | undefined> {
+    return await this.use(async ({ streams }) => {
+      const found = await streams.getMessage(this.stream(kind), { last_by_subj: subject });
+      return found ? { data: found.data, seq: found.seq, time: found.time.getTime() } : undefined;
+    });
+  }
+
+  /**
+   * Stores a message in the place of the one before.
+   * @param expected the number of the one before, 0: none; absent: whichever
+   * @returns its number, or undefined when another one is there
+   */
+  async put(
+    subject: string,
+    data: Uint8Array,
+    expected?: number,
+    headers?: MsgHdrs,
+  ): Promise<number | undefined> {
+    return await this.use(async (manager) => {
+      try {
+        const expect = expected === undefined ? {} : { expect: { lastSubjectSequence: expected } };
+        const options = { timeout: TIMEOUT_MS, ...expect, ...(headers && { headers }) };
+        return (await manager.jetstream().publish(subject, data, options)).seq;
+      } catch (error) {
+        if (codeOf(error) === WRONG_LAST_SEQUENCE) return undefined;
+        throw error;
+      }
+    });
+  }
+
+  /** Removes the messages of a subject, which may have wildcards. */
+  async purge(kind: StreamKind, filter: string): Promise<void> {
+    await this.use(async ({ streams }) => await streams.purge(this.stream(kind), { filter }));
+  }
+
+  /** The subjects that have a message. */
+  async subjects(kind: StreamKind, filter: string): Promise<readonly string[]> {
+    return await this.use(async ({ streams }) => {
+      const { state } = await streams.info(this.stream(kind), { subjects_filter: filter });
+      return Object.keys(state.subjects ?? {});
+    });
+  }
+
+  async #manager(): Promise<{ manager: JetStreamManager; nats: NatsConnection }> {
+    const { nats } = this.#connection;
+    if (!nats) throw this.#explained(undefined);
+    const { known, unknown } = PAUSE_MS;
+    const { failedAt = Number.POSITIVE_INFINITY } = this.#ready ?? {};
+    if (this.#ready?.nats !== nats || performance.now() - failedAt > (this.#wasThere ? known : unknown)) {
+      const ready: Ready = { nats, manager: this.#prepare(nats), failedAt: undefined };
+      this.#ready = ready;
+      ready.manager.catch(() => {
+        ready.failedAt = performance.now();
+      });
+    }
+    try {
+      return { nats, manager: await this.#ready.manager };
+    } catch (error) {
+      throw this.#explained(error);
+    }
+  }
+
+  async #prepare(nats: NatsConnection): Promise<JetStreamManager> {
+    try {
+      const manager = await jetstreamManager(nats, { timeout: TIMEOUT_MS });
+      await makeStreams(manager, this.#prefix, nats.info?.cluster !== undefined);
+      if (!this.#wasThere) this.#logger.info("fleet: all machines share files and batches");
+      this.#wasThere = true;
+      this.#wasTold = false;
+      return manager;
+    } catch (error) {
+      if (!this.#wasTold) {
+        const why = toError(error).message;
+        this.#logger.warn(
+          `fleet: files and batches are not shared now, since JetStream does not work: ${why}`,
+        );
+      }
+      this.#wasTold = true;
+      throw error;
+    }
+  }
+
+  #explained(error: unknown): unknown {
+    if (error instanceof ServiceError) return error;
+    if (error !== undefined && !isNotEnabled(error) && !NATS_ERRORS.some((each) => error instanceof each))
+      return error;
+    const { where, problem } = this.#connection;
+    if (NO_ROOM.has(codeOf(error) ?? 0)) {
+      return new ServiceError(
+        "insufficient_disk",
+        `The fleet's NATS server at ${where} has no room for more files and answers of batches: delete some, or give JetStream more.`,
+        { cause: error },
+      );
+    }
+    const why = error === undefined ? problem : toError(error).message;
+    return new ServiceError(
+      "fleet_unreachable",
+      `The fleet's batches cannot be reached, since JetStream of the NATS server at ${where} does not answer${why === undefined ? "" : ` (${why})`}: try again when it is back.`,
+      { retryAfterSecs: RETRY_AFTER_SECS, cause: error },
+    );
+  }
+}
+
+/** An error that the client does not export. */
+function isNotEnabled(error: unknown): boolean {
+  return error instanceof Error && error.name === "JetStreamNotEnabled";
+}
+
+function codeOf(error: unknown): number | undefined {
+  return error instanceof JetStreamApiError ? error.code : undefined;
+}

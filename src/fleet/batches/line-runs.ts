@@ -1,0 +1,155 @@
+import { AckPolicy, DeliverPolicy } from "@nats-io/jetstream";
+import { errors } from "@nats-io/transport-node";
+import { z } from "zod";
+import type { WaitingLine } from "../../batches/batch.ts";
+import { readJson, writeJson } from "../json-message.ts";
+import type { JetStreamPlace } from "./jetstream-place.ts";
+
+/** Lines that one machine gets at once: neighbors, which begin alike. */
+const MOST_LINES = 32;
+/** Runs that a short batch is divided into, so that all machines have a part of it. */
+const RUNS = 24;
+/** Another machine gets the lines of one that has not told for so long that it works on them. */
+const SILENCE_MS = 15_000;
+const BEAT_MS = 4000;
+const UNUSED_MS = 3_600_000;
+/** Publishing at once. */
+const AT_ONCE = 16;
+const TIMEOUT_MS = 5000;
+/** $JS.ACK.stream.consumer.deliveries.sequence.sequence.time.pending */
+const ACK_PARTS = 9;
+const ACK = new TextEncoder().encode("+ACK");
+const BUSY = new TextEncoder().encode("+WPI");
+const GIVE_BACK = new TextEncoder().encode("-NAK");
+
+/** Of a line; more than any limit of a body. */
+const MOST_LENGTH = 2 ** 30;
+
+/** Where lines are in the input. */
+type PlacedLine = Pick<WaitingLine, "number" | "start" | "length">;
+
+const runSchema = z.object({
+  lines: z
+    .array(
+      z.object({ number: z.int().min(1), start: z.int().min(0), length: z.int().min(0).max(MOST_LENGTH) }),
+    )
+    .max(MOST_LINES),
+});
+
+/** Consecutive lines of one model that this machine has taken on. */
+export interface LineRun {
+  readonly lines: readonly PlacedLine[];
+  /** Whether someone has had it before, who may have answered a part of it. */
+  readonly wasTaken: boolean;
+  /** All are answered. */
+  done(): void;
+  /** Lets another machine have it. */
+  giveBack(): void;
+}
+
+/** The lines that wait, in a work queue that all machines take from. */
+export class LineRuns {
+  readonly #place: JetStreamPlace;
+
+  constructor(place: JetStreamPlace) {
+    this.#place = place;
+  }
+
+  /** Queues lines of one model, in this order. */
+  async add(batch: string, group: number, lines: readonly PlacedLine[]): Promise<void> {
+    const size = Math.min(MOST_LINES, Math.max(1, Math.ceil(lines.length / RUNS)));
+    const runs = Array.from({ length: Math.ceil(lines.length / size) }, (_, at) =>
+      lines.slice(at * size, (at + 1) * size).map(({ number, start, length }) => ({ number, start, length })),
+    );
+    await this.#consumer(batch, group);
+    for (let at = 0; at < runs.length; at += AT_ONCE) {
+      await Promise.all(
+        runs
+          .slice(at, at + AT_ONCE)
+          .map(async (run) =>
+            this.#place.put(this.#subject(batch, String(group)), writeJson({ lines: run })),
+          ),
+      );
+    }
+  }
+
+  /** Takes the next lines of a model; undefined if none wait. */
+  async take(batch: string, group: number): Promise<LineRun | undefined> {
+    const stream = this.#place.stream("batchwork");
+    const name = consumerName(batch, group);
+    return await this.#place.use(async (_, nats) => {
+      const ask = writeJson({ batch: 1, no_wait: true });
+      const subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${name}`;
+      // What comes has its own subject, by which answers to requests that share a subscription are not found.
+      const options = { timeout: TIMEOUT_MS, noMux: true };
+      const message = await nats.request(subject, ask, options).catch((error: unknown) => {
+        if (error instanceof errors.RequestError && error.isNoResponders()) return undefined;
+        throw error;
+      });
+      // The server may have begun anew.
+      if (!message) await this.#consumer(batch, group);
+      const reply = message?.reply;
+      const run = message && readJson(runSchema, message.data);
+      if (!reply?.startsWith("$JS.ACK.")) return undefined;
+      const say = (what: Uint8Array): void => {
+        if (this.#place.isConnected) nats.publish(reply, what);
+      };
+      // What nobody can read must not come again and again.
+      if (!run) return (say(ACK), undefined);
+      const beat = setInterval(() => say(BUSY), BEAT_MS).unref();
+      const end = (what: Uint8Array): void => {
+        clearInterval(beat);
+        say(what);
+        // So that whoever leads need not wait to see whether all is done, nor others to take what is given back.
+        this.#place.nudge();
+      };
+      const wasTaken = deliveries(reply) !== "1";
+      return { ...run, wasTaken, done: () => end(ACK), giveBack: () => end(GIVE_BACK) };
+    });
+  }
+
+  /** Whether lines wait, or are being run. */
+  async hasAny(batch: string): Promise<boolean> {
+    return (await this.#place.subjects("batchwork", this.#subject(batch, "*"))).length > 0;
+  }
+
+  /** Forgets all lines of a batch. */
+  async remove(batch: string, groups: number): Promise<void> {
+    await this.#place.purge("batchwork", this.#subject(batch, "*"));
+    const stream = this.#place.stream("batchwork");
+    await this.#place.use(async ({ consumers }) => {
+      for (let group = 0; group < groups; group += 1)
+        await consumers.delete(stream, consumerName(batch, group)).catch(() => undefined);
+    });
+  }
+
+  async #consumer(batch: string, group: number): Promise<void> {
+    await this.#place.use(
+      async ({ consumers }) =>
+        await consumers.add(this.#place.stream("batchwork"), {
+          durable_name: consumerName(batch, group),
+          filter_subject: this.#subject(batch, String(group)),
+          deliver_policy: DeliverPolicy.All,
+          ack_policy: AckPolicy.Explicit,
+          ack_wait: SILENCE_MS * 1e6,
+          max_ack_pending: -1,
+          // Made again when a line is taken; a batch that was deleted leaves none.
+          inactive_threshold: UNUSED_MS * 1e6,
+        }),
+    );
+  }
+
+  #subject(batch: string, group: string): string {
+    return this.#place.subject("batchwork", batch, group);
+  }
+}
+
+/** How often a message has been given out, from the subject of its acknowledgement; a server with a domain puts two parts in front. */
+function deliveries(reply: string): string | undefined {
+  const parts = reply.split(".");
+  return parts.length > ACK_PARTS ? parts[6] : parts[4];
+}
+
+function consumerName(batch: string, group: number): string {
+  return `${batch}_${group}`;
+}

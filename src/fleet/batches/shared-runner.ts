@@ -1,0 +1,206 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { BatchFormat, RunLine } from "../../batches/batch-format.ts";
+import type { LinePool } from "../../batches/line-pool.ts";
+import type { Batch } from "../../batches/batch.ts";
+import { UNFINISHED } from "../../batches/batch.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import type { JetStreamPlace } from "./jetstream-place.ts";
+import { BatchLeader, type LeadOptions } from "./lead-batch.ts";
+import type { Leases } from "./leases.ts";
+import { RunnerOfLines, type LineRunnerOptions } from "./run-lines.ts";
+import type { SharedBatch } from "./batch-record.ts";
+
+/** How often batches are looked at when nothing is heard of them. */
+const LOOK_MS = 1000;
+/** Before a batch goes on whose server is away, or that has failed. */
+const AWAY_MS = 1000;
+const RETRY_MS = 10_000;
+/** A machine that does not know yet that a batch is over may still answer a line; what it says is removed after this. */
+const REMAINS_MS = 15_000;
+/** How often it is looked whether lines were lost. */
+const LOST_MS = 30_000;
+
+export interface SharedRunnerOptions extends LeadOptions, LineRunnerOptions {
+  readonly place: JetStreamPlace;
+  readonly leases: Leases;
+  readonly pool: LinePool;
+  readonly formats: Readonly<Record<string, BatchFormat>>;
+  readonly runLine: RunLine;
+  /** Told when a batch is over that was led from here. */
+  readonly onEnd: (batch: Batch) => void;
+}
+
+/** This machine's part in all batches of the fleet: it runs lines, and leads those that nobody else leads. */
+export class SharedRunner {
+  readonly #options: SharedRunnerOptions;
+  readonly #leader: BatchLeader;
+  readonly #jobs = new Map<string, Promise<void>>();
+  readonly #stopping = new AbortController();
+  readonly #over: Promise<void>;
+  readonly #led = new Set<string>();
+  /** When it was last looked whether lines of a batch were lost, or since when there is no batch. */
+  readonly #lookedAt = new Map<string, number>();
+  #news = Promise.withResolvers<void>();
+
+  constructor(options: SharedRunnerOptions) {
+    this.#options = options;
+    this.#leader = new BatchLeader(options);
+    options.place.onNews(() => this.#wake());
+    this.#over = this.#watch();
+  }
+
+  /** Batches that are led from here and are not over. */
+  get running(): number {
+    return this.#led.size;
+  }
+
+  /** Follows a batch from now on. */
+  take({ id }: Pick<Batch, "id">): void {
+    if (this.#jobs.has(id) || this.#stopping.signal.aborted) return;
+    this.#jobs.set(
+      id,
+      this.#follow(id).finally(() => this.#jobs.delete(id)),
+    );
+  }
+
+  /**
+   * Cancels a batch; what is done of it will be in its output.
+   * @throws ServiceError batch_conflict for one that is over, or about to be
+   */
+  async cancel(id: string): Promise<Batch> {
+    const { store } = this.#options;
+    await store.change(id, ["validating", "in_progress"], { status: "cancelling", endsAs: "cancelled" });
+    const batch = await store.batch(id, undefined);
+    if (batch?.status === "cancelling") return batch;
+    throw new ServiceError(
+      "batch_conflict",
+      `The batch is ${batch?.status ?? "gone"}; it cannot be cancelled now.`,
+    );
+  }
+
+  /** Stops running lines and leading: other machines go on. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#wake();
+    await Promise.all([this.#over, ...this.#jobs.values()]);
+    await this.#options.leases.close();
+  }
+
+  /** Never rejects. */
+  async #watch(): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      const news = this.#news.promise;
+      if ((await this.#options.place.home()) === "fleet") {
+        const ids = await this.#options.leases.ids().catch(() => []);
+        for (const id of ids) this.take({ id });
+      }
+      await this.#pause(news);
+    }
+  }
+
+  /** Never rejects. */
+  async #follow(id: string): Promise<void> {
+    const { logger } = this.#options;
+    const lines = new RunnerOfLines(this.#options);
+    while (!this.#stopping.signal.aborted) {
+      // What is heard from now on is looked at in the next round.
+      const news = this.#news.promise;
+      try {
+        if (await this.#look(id, lines)) break;
+        await this.#pause(news);
+      } catch (error) {
+        const { code, message } = ServiceError.from(error);
+        // That the server is away has been told.
+        const isAway = code === "fleet_unreachable" && !this.#options.place.isConnected;
+        const wait = isAway ? AWAY_MS : RETRY_MS;
+        if (!isAway) logger.warn({ batch: id, err: error }, `A batch waits for ${wait / 1000} s: ${message}`);
+        await sleep(wait, undefined, { signal: this.#stopping.signal, ref: false }).catch(() => undefined);
+      }
+    }
+    this.#led.delete(id);
+    await lines.stop();
+  }
+
+  /** Does what a batch needs now; true when there is nothing left to do. */
+  async #look(id: string, lines: RunnerOfLines): Promise<boolean> {
+    const { store, leases } = this.#options;
+    const batch = await store.recorded(id);
+    const isLeading = await leases.hold(id);
+    if (batch?.status === "in_progress") lines.run(batch, () => leases.isHeld(id));
+    else await lines.stop();
+    if (isLeading && batch && UNFINISHED.includes(batch.status)) this.#led.add(id);
+    else this.#led.delete(id);
+    if (isLeading) return await this.#lead(id, batch);
+    // The lease is the last thing that goes.
+    return !batch || !UNFINISHED.includes(batch.status);
+  }
+
+  async #lead(id: string, batch: SharedBatch | undefined): Promise<boolean> {
+    switch (batch?.status) {
+      case "validating": {
+        const checked = await this.#leader.validate(batch);
+        if (checked?.status === "failed") this.#options.onEnd(checked);
+        return false;
+      }
+      case "in_progress":
+        await this.#oversee(batch);
+        return false;
+      case "finalizing":
+      case "cancelling": {
+        const ended = await this.#leader.finish(batch);
+        if (ended) this.#options.onEnd(ended);
+        return false;
+      }
+      default:
+        return await this.#clear(id, batch);
+    }
+  }
+
+  async #oversee(batch: SharedBatch): Promise<void> {
+    const { store, now } = this.#options;
+    const hasExpired = now() >= batch.expiresAt;
+    if (hasExpired || (await this.#leader.isAnswered(batch))) {
+      const endsAs = hasExpired ? "expired" : "completed";
+      await store.change(batch.id, ["in_progress"], { status: "finalizing", endsAs });
+      this.#lookedAt.delete(batch.id);
+      return;
+    }
+    const last = this.#lookedAt.get(batch.id);
+    if (last === undefined) this.#lookedAt.set(batch.id, now());
+    else if (now() - last >= LOST_MS) {
+      this.#lookedAt.set(batch.id, now());
+      await this.#leader.requeue(batch);
+    }
+  }
+
+  /** Removes what a batch that is over needs no longer. */
+  async #clear(id: string, batch: SharedBatch | undefined): Promise<boolean> {
+    const { answers, runs, leases, now } = this.#options;
+    const endedAt = batch?.times[batch.status] ?? this.#unknownSince(id);
+    if (now() - endedAt < REMAINS_MS) return false;
+    await runs.remove(id, batch?.groups.length ?? 0);
+    await answers.remove(id);
+    await leases.end(id);
+    this.#lookedAt.delete(id);
+    return true;
+  }
+
+  /** A lease comes before its batch: one without is left by a machine that was killed in between. */
+  #unknownSince(id: string): number {
+    const since = this.#lookedAt.get(id) ?? this.#options.now();
+    this.#lookedAt.set(id, since);
+    return since;
+  }
+
+  #wake(): void {
+    this.#news.resolve();
+    this.#news = Promise.withResolvers();
+  }
+
+  async #pause(news: Promise<void>): Promise<void> {
+    const timer = new AbortController();
+    const slept = sleep(LOOK_MS, undefined, { signal: timer.signal, ref: false }).catch(() => undefined);
+    await Promise.race([slept, news]);
+    timer.abort();
+  }
+}

@@ -1,0 +1,222 @@
+import type { z } from "zod";
+import type { BatchChange, BatchRecords, Page, PageQuery } from "../../batches/batch-store.ts";
+import {
+  type Batch,
+  type BatchStatus,
+  type FilePurpose,
+  type StoredFile,
+  UNFINISHED,
+  type Viewer,
+} from "../../batches/batch.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import { readJson } from "../json-message.ts";
+import type { Answers } from "./answers.ts";
+import { batchSchema, encodeBatch, encodeFile, fileSchema, type SharedBatch } from "./batch-record.ts";
+import type { JetStreamPlace } from "./jetstream-place.ts";
+import type { Leases } from "./leases.ts";
+import { pageOf } from "./page-of.ts";
+import { batchesOf, isSharedId } from "./shared-ids.ts";
+
+/** Requests to the server at once. */
+const READS_AT_ONCE = 32;
+
+export interface SharedStoreOptions {
+  readonly place: JetStreamPlace;
+  readonly answers: Answers;
+  readonly leases: Leases;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+}
+
+/** What changes of a batch of the fleet. */
+export type SharedChange = BatchChange & Partial<Pick<SharedBatch, "groups" | "files" | "counts" | "usage">>;
+
+/** Files' descriptions and batches of all machines. Each change knows what was there before, so that none undoes another one. */
+export class SharedStore implements BatchRecords {
+  readonly #options: SharedStoreOptions;
+
+  constructor(options: SharedStoreOptions) {
+    this.#options = options;
+  }
+
+  async addFile(file: StoredFile): Promise<void> {
+    await this.#options.place.put(this.#subject("file", file.id), encodeFile(file));
+  }
+
+  async file(id: string, viewer: Viewer): Promise<StoredFile | undefined> {
+    if (!isSharedId(id)) return undefined;
+    for (const batch of batchesOf(id)) {
+      const file = (await this.#read(batch))?.batch.files.find((each) => each.id === id);
+      if (file) return isSeen(file, viewer) ? file : undefined;
+    }
+    const file = await this.#get("file", id, fileSchema);
+    return file && isSeen(file.value, viewer) ? file.value : undefined;
+  }
+
+  async files({
+    purposes,
+    ...query
+  }: PageQuery & { readonly purposes: readonly FilePurpose[] }): Promise<Page<StoredFile>> {
+    return pageOf(
+      (await this.allFiles()).filter(({ purpose }) => purposes.includes(purpose)),
+      query,
+    );
+  }
+
+  async removeFile(id: string): Promise<void> {
+    if (!isSharedId(id)) return;
+    for (const batch of batchesOf(id)) {
+      await this.update(batch, ({ files }) =>
+        files.some((file) => file.id === id) ? { files: files.filter((file) => file.id !== id) } : undefined,
+      );
+    }
+    await this.#options.place.purge("batches", this.#subject("file", id));
+  }
+
+  async expiredFiles(time: number): Promise<readonly string[]> {
+    return (await this.allFiles()).filter(({ expiresAt }) => expiresAt <= time).map(({ id }) => id);
+  }
+
+  /** The server bounds what all of them take: it is no disk of this machine. */
+  async storedBytes(): Promise<number> {
+    return 0;
+  }
+
+  async allFiles(): Promise<readonly StoredFile[]> {
+    const uploaded = await this.#all("file", fileSchema);
+    const written = (await this.#all("batch", batchSchema)).flatMap(({ files }) => files);
+    return [...uploaded, ...written];
+  }
+
+  async addBatch(batch: Batch): Promise<void> {
+    const { place, leases } = this.#options;
+    // Its lease shows to all machines that it is not over; without a batch, it is removed after a while.
+    await leases.begin(batch.id);
+    await place.put(this.#subject("batch", batch.id), encodeBatch({ ...batch, groups: [], files: [] }), 0);
+    place.nudge();
+  }
+
+  /** With the counts of what is answered now. */
+  async batch(id: string, viewer: Viewer): Promise<Batch | undefined> {
+    if (!isSharedId(id)) return undefined;
+    const batch = (await this.#read(id))?.batch;
+    return batch && isSeen(batch, viewer) ? await this.#counted(batch) : undefined;
+  }
+
+  /** As it is recorded. */
+  async recorded(id: string): Promise<SharedBatch | undefined> {
+    return (await this.#read(id))?.batch;
+  }
+
+  async batches({ api, ...query }: PageQuery & { readonly api: string }): Promise<Page<Batch>> {
+    const all = await this.#all("batch", batchSchema);
+    const { items, hasMore } = pageOf(
+      all.filter((batch) => batch.api === api),
+      query,
+    );
+    return { items: await Promise.all(items.map(async (batch) => await this.#counted(batch))), hasMore };
+  }
+
+  async unfinished(): Promise<readonly SharedBatch[]> {
+    const read = await inOrder(await this.#options.leases.ids(), async (id) => await this.recorded(id));
+    return read
+      .filter((batch) => batch !== undefined)
+      .filter(({ status }) => UNFINISHED.includes(status))
+      .toSorted((one, other) => one.createdAt - other.createdAt);
+  }
+
+  async change(
+    id: string,
+    from: readonly BatchStatus[],
+    change: SharedChange,
+  ): Promise<SharedBatch | undefined> {
+    return await this.update(id, ({ status }) => (from.includes(status) ? change : undefined));
+  }
+
+  async finish(id: string, change: SharedChange, files: readonly StoredFile[]): Promise<SharedBatch> {
+    const ended = await this.change(id, UNFINISHED, { ...change, files });
+    if (ended) return ended;
+    throw new ServiceError("batch_conflict", `The batch ${id} is over already.`);
+  }
+
+  async removeBatch(id: string): Promise<void> {
+    await this.#options.place.purge("batches", this.#subject("batch", id));
+  }
+
+  async endedBefore(time: number): Promise<readonly string[]> {
+    const all = await this.#all("batch", batchSchema);
+    return all
+      .filter(({ status, createdAt }) => !UNFINISHED.includes(status) && createdAt < time)
+      .map(({ id }) => id);
+  }
+
+  /** Changes a batch if `choose` gives a change for what it is now; undefined if not. */
+  async update(
+    id: string,
+    choose: (batch: SharedBatch) => SharedChange | undefined,
+  ): Promise<SharedBatch | undefined> {
+    const { place, now } = this.#options;
+    for (;;) {
+      const before = await this.#read(id);
+      const change = before && choose(before.batch);
+      if (!before || !change) return undefined;
+      const { status = before.batch.status } = change;
+      const times = { [status]: now(), ...before.batch.times };
+      const batch: SharedBatch = { ...before.batch, ...change, times };
+      if ((await place.put(this.#subject("batch", id), encodeBatch(batch), before.seq)) === undefined)
+        continue;
+      place.nudge();
+      return batch;
+    }
+  }
+
+  async #counted(batch: SharedBatch): Promise<SharedBatch> {
+    if (!UNFINISHED.includes(batch.status) || batch.status === "validating") return batch;
+    const { counts, usage } = await this.#options.answers.tally(batch.id);
+    return { ...batch, counts, usage };
+  }
+
+  #subject(kind: "file" | "batch", id: string): string {
+    return this.#options.place.subject("batches", kind, id);
+  }
+
+  async #read(id: string): Promise<{ readonly batch: SharedBatch; readonly seq: number } | undefined> {
+    const found = await this.#get("batch", id, batchSchema);
+    return found && { batch: found.value, seq: found.seq };
+  }
+
+  async #get<Schema extends z.ZodType>(
+    kind: "file" | "batch",
+    id: string,
+    schema: Schema,
+  ): Promise<{ readonly value: z.output<Schema>; readonly seq: number } | undefined> {
+    const stored = await this.#options.place.get("batches", this.#subject(kind, id));
+    const value = stored && readJson(schema, stored.data);
+    return stored && value !== undefined ? { value, seq: stored.seq } : undefined;
+  }
+
+  async #all<Schema extends z.ZodType>(
+    kind: "file" | "batch",
+    schema: Schema,
+  ): Promise<readonly z.output<Schema>[]> {
+    const subjects = await this.#options.place.subjects("batches", this.#subject(kind, "*"));
+    const ids = subjects.map((subject) => subject.split(".").at(-1) ?? "");
+    const read = await inOrder(ids, async (id) => await this.#get(kind, id, schema));
+    return read.flatMap((found) => (found ? [found.value] : []));
+  }
+}
+
+function isSeen({ owner }: { readonly owner: string }, viewer: Viewer): boolean {
+  return viewer === undefined || owner === viewer;
+}
+
+/** Asks for many things, some at a time. */
+async function inOrder<Item, Result>(
+  items: readonly Item[],
+  ask: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  for (let at = 0; at < items.length; at += READS_AT_ONCE)
+    results.push(...(await Promise.all(items.slice(at, at + READS_AT_ONCE).map(ask))));
+  return results;
+}

@@ -1,0 +1,262 @@
+import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import OpenAI, { toFile } from "openai";
+import { describe, expect, onTestFinished, test } from "vitest";
+import {
+  BatchMachines,
+  createBatch,
+  named,
+  nameModel,
+  outputOf,
+  TEXT_API,
+} from "../support/batch-machines.ts";
+import { NATS_SERVER, startNats } from "../support/nats-server.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
+import { FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
+
+/** 10000 take three minutes with two cores. */
+const LINES = Number(process.env["FLEET_BATCH_LINES"] ?? 1000);
+const SECONDS = 1000;
+const MINUTES = 60_000;
+const STARTS = Array.from({ length: 8 }, (_, at) => `Answer in the manner of number ${at}. `.repeat(4));
+
+function clientOf({ url }: TestDaemon): OpenAI {
+  return new OpenAI({ baseURL: `${url}/v1`, apiKey: "any", maxRetries: 0 });
+}
+
+/** Each 97th is refused by the route. */
+function lineOf(at: number, model: string): object {
+  return {
+    custom_id: `line-${at}`,
+    method: "POST",
+    url: "/v1/chat/completions",
+    body: {
+      model,
+      max_tokens: at % 97 === 0 ? "no number" : 1 + (at % 3),
+      temperature: 0,
+      messages: [{ role: "user", content: `${STARTS[at % STARTS.length]}${at}` }],
+    },
+  };
+}
+
+async function create(
+  client: OpenAI,
+  lines: number,
+  model = FLEET_MODEL,
+  creator: OpenAI = client,
+): Promise<string> {
+  const text = Array.from({ length: lines }, (_, at) => `${JSON.stringify(lineOf(at, model))}\n`).join("");
+  const file = await client.files.create({
+    file: await toFile(Buffer.from(text), "in.jsonl"),
+    purpose: "batch",
+  });
+  const wish = { endpoint: "/v1/chat/completions", completion_window: "24h" } as const;
+  return (await creator.batches.create({ input_file_id: file.id, ...wish })).id;
+}
+
+async function idsOf(client: OpenAI, file: string | null | undefined): Promise<string[]> {
+  const text = await (await client.files.content(file ?? "")).text();
+  return text
+    .trimEnd()
+    .split("\n")
+    .map((each) => {
+      const { custom_id: id }: { custom_id: string } = JSON.parse(each);
+      return id;
+    });
+}
+
+/** Waits for the end of a batch, and compares all answers with the lines. */
+async function complete(
+  clients: () => readonly OpenAI[],
+  id: string,
+  lines: number,
+  timeout: number,
+): Promise<void> {
+  const retrieve = async () => {
+    for (const client of clients()) {
+      const batch = await client.batches.retrieve(id).catch(() => undefined);
+      if (batch) return { client, batch };
+    }
+    return undefined;
+  };
+  await expect
+    .poll(async () => (await retrieve())?.batch.status, { timeout, interval: 500 })
+    .toBe("completed");
+  const found = await retrieve();
+  if (!found) throw new Error("no machine answers");
+  const { client, batch } = found;
+  const all = Array.from({ length: lines }, (_, at) => at);
+  const [right, wrong] = [all.filter((at) => at % 97 !== 0), all.filter((at) => at % 97 === 0)];
+  expect(await idsOf(client, batch.output_file_id)).toEqual(right.map((at) => `line-${at}`));
+  expect(await idsOf(client, batch.error_file_id)).toEqual(wrong.map((at) => `line-${at}`));
+  expect(batch.request_counts).toEqual({ total: lines, completed: right.length, failed: wrong.length });
+  expect(batch.usage?.output_tokens).toBeGreaterThanOrEqual(right.length);
+}
+
+/** Lines that a machine has answered, as its metrics say. */
+async function answeredBy({ url }: TestDaemon): Promise<number> {
+  const metrics = await (await fetch(`${url}/metrics`)).text();
+  return [...metrics.matchAll(/^service_batch_lines_total\{.*\} (\d+)$/gm)].reduce(
+    (sum, [, count]) => sum + Number(count),
+    0,
+  );
+}
+
+async function startFleet(): Promise<{ fleet: TestFleet; daemons: TestDaemon[] }> {
+  const fleet = await TestFleet.start({ jetStream: true });
+  onTestFinished(async () => await fleet.stop());
+  const daemons = await Promise.all(["one", "two", "three"].map(async (name) => await fleet.join(name)));
+  const [one] = daemons;
+  if (!one) throw new Error("there is no machine");
+  await fleet.complete(one, 3, 3);
+  return { fleet, daemons };
+}
+
+describe.skipIf(NATS_SERVER === null)("batches that all machines of a fleet answer", () => {
+  test(
+    "are created on one entrance with the file of another, seen and cancelled on a third, and outlive each",
+    async () => {
+      const { fleet, daemons } = await startFleet();
+      const [one, two, three] = daemons;
+      if (!one || !two || !three) throw new Error("there are no machines");
+      const [first, second, third] = [clientOf(one), clientOf(two), clientOf(three)];
+      const whole = await create(first, 400, FLEET_MODEL, second);
+      await complete(() => [third], whole, 400, 2 * MINUTES);
+      for (const daemon of daemons) expect(await answeredBy(daemon)).toBeGreaterThan(0);
+      const listed = await second.batches.list();
+      expect(listed.data.map(({ id }) => id)).toEqual([whole]);
+
+      const cancelled = await create(first, 2000);
+      await third.batches.cancel(cancelled);
+      await expect
+        .poll(async () => (await second.batches.retrieve(cancelled)).status, { timeout: 30 * SECONDS })
+        .toBe("cancelled");
+
+      const orphan = await create(first, 400);
+      const completed = async (): Promise<number> =>
+        (await second.batches.retrieve(orphan)).request_counts?.completed ?? 0;
+      await expect.poll(completed, { timeout: MINUTES, interval: 50 }).toBeGreaterThan(20);
+      one.kill("SIGKILL");
+      await one.exited;
+      await complete(() => [second], orphan, 400, 2 * MINUTES);
+
+      const interrupted = await create(second, 400);
+      const done = async (): Promise<number> =>
+        (await third.batches.retrieve(interrupted)).request_counts?.completed ?? 0;
+      await expect.poll(done, { timeout: MINUTES, interval: 50 }).toBeGreaterThan(20);
+      await fleet.nats.kill("SIGKILL");
+      await sleep(3 * SECONDS);
+      await expect(third.batches.retrieve(interrupted)).rejects.toMatchObject({ status: 503 });
+      await fleet.nats.restart();
+      await complete(() => [third], interrupted, 400, 2 * MINUTES);
+    },
+    10 * MINUTES,
+  );
+
+  test(
+    "are answered exactly once, whichever machines and NATS servers are killed",
+    async () => {
+      const { fleet, daemons } = await startFleet();
+      let alive = daemons;
+      const [entrance] = daemons;
+      if (!entrance) throw new Error("there is no machine");
+      const id = await create(clientOf(entrance), LINES);
+      const over = new AbortController();
+      const killed = { daemons: 0, servers: 0 };
+      const faults = (async () => {
+        for (let fault = 1; ; fault += 1) {
+          const pause = 1000 + Math.random() * 4000;
+          await sleep(pause, undefined, { signal: over.signal }).catch(() => undefined);
+          if (over.signal.aborted) return;
+          if (fault % 3 === 0) {
+            killed.servers += 1;
+            await fleet.nats.kill("SIGKILL");
+            await sleep(Math.random() * 2000);
+            await fleet.nats.restart();
+            continue;
+          }
+          const victim = alive[Math.floor(Math.random() * alive.length)];
+          if (!victim) continue;
+          killed.daemons += 1;
+          alive = alive.filter((each) => each !== victim);
+          victim.kill("SIGKILL");
+          await victim.exited;
+          alive = [...alive, await fleet.join(`new-${fault}`)];
+        }
+      })();
+      try {
+        await complete(() => alive.map(clientOf), id, LINES, 40 * MINUTES);
+      } finally {
+        over.abort();
+        await faults;
+      }
+      process.stdout.write(
+        `${LINES} lines, ${killed.daemons} daemons and ${killed.servers} servers killed\n`,
+      );
+      expect(killed.daemons).toBeGreaterThan(0);
+    },
+    45 * MINUTES,
+  );
+});
+
+test.skipIf(NATS_SERVER === null)(
+  "answers for which the server has no room are kept until it has",
+  async () => {
+    const nats = await startNats({ jetStream: { maxFileBytes: 48 * 1024 * 1024 } });
+    onTestFinished(async () => await nats.stop());
+    const fleet = new BatchMachines(nats.url, "t");
+    let run = 0;
+    const { batches } = await fleet.join("one", {
+      runLine: async () => {
+        run += 1;
+        // Cannot be packed.
+        const body = JSON.stringify(randomBytes(700_000).toString("base64"));
+        return { status: 200, body, retryable: false, retryAfterSecs: 1 };
+      },
+    });
+    await using received = await batches.receive([new Uint8Array(14_500_000)]);
+    const filler = await received.keep({ viewer: undefined, purpose: "batch", name: "" });
+    const { id } = await createBatch(batches, named(6));
+    const counts = async () => (await batches.batch(undefined, TEXT_API, id)).counts.succeeded;
+    await expect.poll(() => run, { interval: 20 }).toBe(6);
+    // Longer than it takes to save what has room.
+    await sleep(2 * SECONDS);
+    expect(await counts()).toBeLessThan(6);
+    await batches.deleteFile(undefined, filler.id, ["batch"]);
+    await expect
+      .poll(async () => (await batches.batch(undefined, TEXT_API, id)).status, { timeout: 30 * SECONDS })
+      .toBe("completed");
+    expect(await outputOf(batches, id)).toHaveLength(6);
+    expect(run, "none is computed again").toBe(6);
+    await fleet.close();
+  },
+  2 * MINUTES,
+);
+
+test.skipIf(NATS_SERVER === null)(
+  "a machine that vanishes leaves its lines and its lead to the others",
+  async () => {
+    const nats = await startNats({ jetStream: true });
+    onTestFinished(async () => await nats.stop());
+    const fleet = new BatchMachines(nats.url, "t");
+    const one = await fleet.join("one", {
+      runLine: async (line, signal) => {
+        if (!line.body.includes("m/0"))
+          await new Promise((resolve) => signal.addEventListener("abort", resolve));
+        return await nameModel(line, signal);
+      },
+    });
+    const two = await fleet.join("two", { models: {} });
+    const { id } = await createBatch(one.batches, named(100));
+    const batch = async () => await two.batches.batch(undefined, TEXT_API, id);
+    await expect.poll(async () => (await batch()).counts.succeeded, { interval: 20 }).toBe(1);
+    await one.crash();
+    await fleet.join("three");
+    await expect
+      .poll(async () => (await batch()).status, { timeout: MINUTES, interval: 100 })
+      .toBe("completed");
+    expect(await outputOf(two.batches, id)).toEqual(named(100).map((line) => [line, "succeeded", "m"]));
+    await fleet.close();
+  },
+  2 * MINUTES,
+);

@@ -1,0 +1,201 @@
+import { createHash } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { pino } from "pino";
+import type { BatchFormat, RunLine } from "../../src/batches/batch-format.ts";
+import { BatchRoom } from "../../src/batches/batch-room.ts";
+import type { Batch } from "../../src/batches/batch.ts";
+import type { Batches } from "../../src/batches/batches.ts";
+import { configSchema, type ConfigInput } from "../../src/config/schema.ts";
+import { ServiceError } from "../../src/errors/service-error.ts";
+import { ServiceEvents } from "../../src/events/service-events.ts";
+import { BatchModels } from "../../src/fleet/batches/batch-models.ts";
+import { streamName, STREAMS } from "../../src/fleet/batches/batch-streams.ts";
+import { FleetBatches } from "../../src/fleet/batches/fleet-batches.ts";
+import { JetStreamPlace } from "../../src/fleet/batches/jetstream-place.ts";
+import type { CardModel } from "../../src/fleet/card.ts";
+import { FleetConnection } from "../../src/fleet/fleet-connection.ts";
+import { beat, card, cardModel, idOf } from "./fleet-wire.ts";
+
+export const TEXT_API = "test";
+export const USAGE = { inputTokens: 3, cachedTokens: 1, outputTokens: 2, reasoningTokens: 0 };
+const logger = pino({ level: process.env["TEST_LOG"] ?? "silent" });
+
+/** Lines are texts: "model/id". */
+export const TEXT_LINES: BatchFormat = {
+  endpoints: ["/"],
+  separatesErrors: false,
+  read: (value) =>
+    typeof value === "string"
+      ? { customId: value, model: modelOf(value), beginning: [] }
+      : { code: "invalid_request", message: "This line is not a text.", param: null },
+  request: (value) => ({
+    // As no API writes it, but whoever uses the NATS server may.
+    path: String(value).endsWith("#") ? "/api/shutdown" : "/",
+    body: JSON.stringify({ model: modelOf(String(value)), line: value }),
+  }),
+  error: ({ code }) => JSON.stringify({ code }),
+  usage: () => USAGE,
+  write: ({ customId, outcome, answer }) =>
+    JSON.stringify([customId, outcome, answer ? JSON.parse(answer.body) : null]),
+};
+
+function modelOf(line: string): string {
+  return line.split("/", 1)[0] ?? "";
+}
+
+/** Answers with the model that it was asked for. */
+export const nameModel: RunLine = async ({ body }) => {
+  const { model: asked }: { model: string } = JSON.parse(body);
+  return { status: 200, body: JSON.stringify(asked), retryable: false, retryAfterSecs: 1 };
+};
+
+export interface MachineOptions {
+  readonly runLine?: RunLine;
+  /** Its models: by name, what their files hold. */
+  readonly models?: Readonly<Record<string, string>>;
+  readonly config?: ConfigInput;
+  readonly now?: () => number;
+}
+
+/** The batches of one machine, with what lets it vanish. */
+export interface BatchMachine {
+  readonly batches: FleetBatches;
+  readonly place: JetStreamPlace;
+  /** Removes what is too old. */
+  sweep(): Promise<void>;
+  /** What has become of batches that it has led. */
+  readonly ended: string[];
+  /** It is there no longer, and has told nobody. */
+  crash(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Machines of one fleet on a real NATS server, without engines. */
+export class BatchMachines {
+  readonly #url: string;
+  readonly #prefix: string;
+  readonly #models: { readonly name: string; readonly models: readonly CardModel[] }[] = [];
+  readonly #machines = new Set<BatchMachine>();
+
+  constructor(url: string, prefix: string) {
+    this.#url = url;
+    this.#prefix = prefix;
+  }
+
+  async join(name: string, options: MachineOptions = {}): Promise<BatchMachine> {
+    const { runLine = nameModel, models = { m: "m" }, now } = options;
+    const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-batches-"));
+    const config = configSchema.parse({
+      cache_dir: folder,
+      fleet: { nats: this.#url, prefix: this.#prefix, name },
+      ...options.config,
+    });
+    const connection = new FleetConnection(config.fleet, logger);
+    await connection.joined;
+    const mine = Object.entries(models).map(([alias, files]) =>
+      Object.assign(cardModel(alias), { files: createHash("sha256").update(files).digest("hex") }),
+    );
+    this.#models.push({ name, models: mine });
+    const others = this.#models;
+    const events = new ServiceEvents();
+    const ended: string[] = [];
+    events.subscribe((event) => {
+      if (event.type === "batch-ended") ended.push(event.status);
+    });
+    const own = { card: { ...card(name), models: mine }, beat: beat(name) };
+    const parts = { formats: { [TEXT_API]: TEXT_LINES }, events, onLine: () => undefined, config, logger };
+    const place = new JetStreamPlace(connection, this.#prefix, logger);
+    const batches = new FleetBatches({
+      ...parts,
+      ...(now && { now }),
+      own: new BatchRoom({ ...parts, ...(now && { now }) }),
+      place,
+      selfId: idOf(name),
+      models: new BatchModels({
+        self: { ...own, model: (alias) => mine.find((each) => each.alias === alias) },
+        presence: {
+          get machines() {
+            return others
+              .filter((each) => each.name !== name)
+              .map((each) => ({
+                card: { ...card(each.name), models: [...each.models] },
+                beat: beat(each.name),
+              }));
+          },
+          missing: () => undefined,
+        },
+        models: {
+          defaultAlias: undefined,
+          get: async () => {
+            throw new ServiceError("model_not_found", "There is no such model.");
+          },
+        },
+      }),
+    });
+    await batches.start(runLine);
+    const leave = (): void => {
+      this.#machines.delete(machine);
+      const index = this.#models.findIndex((each) => each.name === name);
+      if (index >= 0) this.#models.splice(index, 1);
+    };
+    const machine: BatchMachine = {
+      batches,
+      place,
+      sweep: async () => await batches.sweep(),
+      ended,
+      crash: async () => {
+        leave();
+        await connection.close();
+        await batches.close();
+        rmSync(folder, { recursive: true });
+      },
+      close: async () => {
+        leave();
+        await batches.close();
+        await connection.close();
+        rmSync(folder, { recursive: true });
+      },
+    };
+    this.#machines.add(machine);
+    return machine;
+  }
+
+  async close({ hasStreams = true } = {}): Promise<void> {
+    await Promise.all([...this.#machines].map(async (machine) => await machine.close()));
+    if (!hasStreams) return;
+    const nats = await connect({ servers: this.#url });
+    const { streams } = await jetstreamManager(nats);
+    for (const kind of STREAMS) await streams.delete(streamName(this.#prefix, kind));
+    await nats.close();
+  }
+}
+
+/** Creates a batch of lines. */
+export async function createBatch(
+  batches: Batches,
+  lines: readonly unknown[],
+  viewer?: string,
+): Promise<Batch> {
+  const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+  await using received = await batches.receive([new TextEncoder().encode(text)]);
+  const inputFile = await received.keep({ viewer, purpose: "requests", name: "in" });
+  const [api, endpoint] = [TEXT_API, "/"];
+  return await batches.create({ viewer, api, idKind: "batch", endpoint, inputFile, metadata: null });
+}
+
+/** The whole output of a batch that is over. */
+export async function outputOf(batches: Batches, id: string): Promise<unknown[]> {
+  const { outputFile = "" } = await batches.batch(undefined, TEXT_API, id);
+  const content = await batches.content(undefined, outputFile, ["results"]);
+  const text = await new Response(content.read(0, content.size - 1)).text();
+  return text.split("\n").flatMap((line): unknown[] => (line === "" ? [] : [JSON.parse(line)]));
+}
+
+/** Lines of a model. */
+export function named(count: number, of = "m"): string[] {
+  return Array.from({ length: count }, (_, at) => `${of}/${at}`);
+}

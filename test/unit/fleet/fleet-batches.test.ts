@@ -1,0 +1,269 @@
+import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import type { RunLine } from "../../../src/batches/batch-format.ts";
+import { Answers } from "../../../src/fleet/batches/answers.ts";
+import { isSharedId, newSharedId } from "../../../src/fleet/batches/shared-ids.ts";
+import {
+  BatchMachines,
+  createBatch,
+  named,
+  nameModel,
+  outputOf,
+  TEXT_API,
+  USAGE,
+} from "../../support/batch-machines.ts";
+import { NATS_SERVER, type NatsServer, startNats } from "../../support/nats-server.ts";
+
+const status = async ({ batches }: Awaited<ReturnType<BatchMachines["join"]>>, id: string): Promise<string> =>
+  (await batches.batch(undefined, TEXT_API, id)).status;
+
+/** Answers the first line alone. */
+const hanging: RunLine = async (line, signal) => {
+  if (!line.body.includes("m/0")) await new Promise((resolve) => signal.addEventListener("abort", resolve));
+  return await nameModel(line, signal);
+};
+
+const slow: RunLine = async (line, signal) => {
+  await sleep(20);
+  return await nameModel(line, signal);
+};
+
+describe.skipIf(NATS_SERVER === null)("batches of a fleet", () => {
+  let nats: NatsServer;
+  let fleet: BatchMachines;
+  beforeAll(async () => {
+    nats = await startNats({ jetStream: true });
+  });
+  afterAll(async () => await nats.stop());
+  beforeEach(() => {
+    fleet = new BatchMachines(nats.url, `t${randomBytes(4).toString("hex")}`);
+  });
+  afterEach(async () => await fleet.close());
+
+  test("are created on one machine, answered by all that have the model, and read on another one", async () => {
+    const answeredBy = new Map<string, string>();
+    const by =
+      (name: string): RunLine =>
+      async (line, signal) => {
+        const { line: text }: { line: string } = JSON.parse(line.body);
+        answeredBy.set(text, name);
+        await sleep(5);
+        return await nameModel(line, signal);
+      };
+    const [one, two, three] = await Promise.all([
+      fleet.join("one", { runLine: by("one") }),
+      // The same model under another name.
+      fleet.join("two", { runLine: by("two"), models: { other: "m" } }),
+      fleet.join("three", { runLine: by("three"), models: {} }),
+    ]);
+    const lines = named(200);
+    const { id } = await createBatch(three.batches, lines);
+    await expect.poll(async () => await status(two, id), { interval: 50 }).toBe("completed");
+    const output = await outputOf(two.batches, id);
+    expect(output).toEqual(
+      lines.map((line) => [line, "succeeded", answeredBy.get(line) === "two" ? "other" : "m"]),
+    );
+    expect(new Set(answeredBy.values())).toEqual(new Set(["one", "two"]));
+    expect(await one.batches.batch(undefined, TEXT_API, id)).toMatchObject({
+      total: 200,
+      counts: { succeeded: 200, errored: 0, cancelled: 0, expired: 0 },
+      usage: { inputTokens: 200 * USAGE.inputTokens, outputTokens: 200 * USAGE.outputTokens },
+    });
+    expect([...one.ended, ...two.ended, ...three.ended]).toEqual(["completed"]);
+  });
+
+  test("a line for a model that nobody has is answered by whoever leads", async () => {
+    const [one] = await Promise.all([
+      fleet.join("one", {
+        runLine: async (line, signal) =>
+          line.body.includes("other")
+            ? { status: 404, body: '"none"', retryable: false, retryAfterSecs: 1 }
+            : await nameModel(line, signal),
+      }),
+      fleet.join("two", { runLine: hanging }),
+    ]);
+    const { id } = await createBatch(one.batches, ["other/1", "other/2"]);
+    await expect.poll(async () => await status(one, id), { interval: 20 }).toBe("completed");
+    expect(await outputOf(one.batches, id)).toEqual([
+      ["other/1", "errored", "none"],
+      ["other/2", "errored", "none"],
+    ]);
+  });
+
+  test("lines wait for a machine with the model they meant, and keep what is answered", async () => {
+    const one = await fleet.join("one", { models: {} });
+    const two = await fleet.join("two", { runLine: hanging });
+    const { id } = await createBatch(one.batches, named(3));
+    const answered = async (): Promise<number> =>
+      (await one.batches.batch(undefined, TEXT_API, id)).counts.succeeded;
+    await expect.poll(answered, { interval: 20 }).toBe(1);
+    await two.close();
+    await fleet.join("three", { models: { renamed: "m" } });
+    await expect.poll(async () => await status(one, id), { interval: 20 }).toBe("completed");
+    expect(await outputOf(one.batches, id)).toEqual([
+      ["m/0", "succeeded", "m"],
+      ["m/1", "succeeded", "renamed"],
+      ["m/2", "succeeded", "renamed"],
+    ]);
+  });
+
+  test("one that is cancelled on another machine ends on all", async () => {
+    const [one, two] = await Promise.all([
+      fleet.join("one", { runLine: hanging }),
+      fleet.join("two", { runLine: hanging }),
+    ]);
+    const { id } = await createBatch(one.batches, named(60));
+    await two.batches.cancel(undefined, TEXT_API, id);
+    await expect.poll(async () => await status(two, id), { interval: 20 }).toBe("cancelled");
+    const { counts, total } = await one.batches.batch(undefined, TEXT_API, id);
+    expect(counts.succeeded + counts.cancelled).toBe(total);
+    expect(await outputOf(two.batches, id)).toHaveLength(60);
+  });
+
+  test("one whose day is over expires with what it has", async () => {
+    let late = 0;
+    const one = await fleet.join("one", { runLine: hanging, now: () => Date.now() + late });
+    const { id } = await createBatch(one.batches, named(3));
+    const answered = async (): Promise<number> =>
+      (await one.batches.batch(undefined, TEXT_API, id)).counts.succeeded;
+    await expect.poll(answered, { interval: 20 }).toBe(1);
+    late = 25 * 3_600_000;
+    await expect.poll(async () => await status(one, id), { interval: 20 }).toBe("expired");
+    expect(await outputOf(one.batches, id)).toEqual([
+      ["m/0", "succeeded", "m"],
+      ["m/1", "expired", null],
+      ["m/2", "expired", null],
+    ]);
+  });
+
+  test("a machine that stops in order leaves its lines and its lead to the others at once", async () => {
+    const [one, two] = [
+      await fleet.join("one", { runLine: hanging }),
+      await fleet.join("two", { models: {} }),
+    ];
+    const { id } = await createBatch(one.batches, named(10));
+    await expect
+      .poll(async () => (await two.batches.batch(undefined, TEXT_API, id)).counts.succeeded, { interval: 20 })
+      .toBe(1);
+    const three = await fleet.join("three");
+    const closing = performance.now();
+    await one.close();
+    await expect.poll(async () => await status(three, id), { interval: 20 }).toBe("completed");
+    expect(performance.now() - closing).toBeLessThan(5000);
+    expect(await outputOf(two.batches, id)).toHaveLength(10);
+  });
+
+  test("a line that asks for anything but an answer is refused", async () => {
+    const asked: string[] = [];
+    const one = await fleet.join("one", {
+      runLine: async (line, signal) => {
+        asked.push(line.path);
+        return await nameModel(line, signal);
+      },
+    });
+    const { id } = await createBatch(one.batches, ["m/0", "m/#"]);
+    await expect.poll(async () => await status(one, id), { interval: 20 }).toBe("completed");
+    expect(await outputOf(one.batches, id)).toEqual([
+      ["m/0", "succeeded", "m"],
+      ["m/#", "errored", { code: "invalid_parameter" }],
+    ]);
+    expect(asked).toEqual(["/"]);
+  });
+
+  test("only the first answer to a line counts, whoever gives it", async () => {
+    const one = await fleet.join("one");
+    const answers = new Answers(one.place);
+    await one.place.home();
+    const [batch] = [newSharedId("batch")];
+    const save = async (requestId: string): Promise<boolean> =>
+      await answers.save(batch, 7, "succeeded", { status: 200, requestId, body: '"x"' }, USAGE);
+    expect([await save("one"), await save("two"), await save("one")]).toEqual([true, false, true]);
+    expect((await answers.tally(batch)).counts.succeeded).toBe(1);
+    expect(await answers.get(batch, 7)).toMatchObject({ requestId: "one" });
+  });
+
+  test("what nobody needs is swept", async () => {
+    let late = 0;
+    const one = await fleet.join("one", { now: () => Date.now() + late });
+    const { id, inputFile } = await createBatch(one.batches, named(2));
+    await expect.poll(async () => await status(one, id), { interval: 20 }).toBe("completed");
+    const { outputFile = "" } = await one.batches.batch(undefined, TEXT_API, id);
+    await using left = await one.batches.receive([new Uint8Array(10)]);
+    expect(left.bytes).toBe(10);
+    const files = async (): Promise<number> =>
+      (await one.place.subjects("batchdata", one.place.subject("batchdata", "file", "*", "0"))).length;
+    await one.sweep();
+    expect(await files()).toBe(3);
+    late = 31 * 24 * 3_600_000;
+    await one.sweep();
+    expect(await files()).toBe(0);
+    for (const file of [inputFile, outputFile])
+      await expect(one.batches.file(undefined, file, ["requests", "results"])).rejects.toMatchObject({
+        code: "file_not_found",
+      });
+    await expect(one.batches.batch(undefined, TEXT_API, id)).rejects.toMatchObject({
+      code: "batch_not_found",
+    });
+  });
+});
+
+describe.skipIf(NATS_SERVER === null)("batches while the NATS server is away", () => {
+  test("pause, are told of as unreachable, and go on", async () => {
+    const nats = await startNats({ jetStream: true });
+    onTestFinished(async () => await nats.stop());
+    const fleet = new BatchMachines(nats.url, "t");
+    const [one, two] = await Promise.all([
+      fleet.join("one", { runLine: slow }),
+      fleet.join("two", { runLine: slow }),
+    ]);
+    const lines = named(120);
+    const { id, inputFile } = await createBatch(one.batches, lines);
+    const answered = async (): Promise<number> =>
+      (await two.batches.batch(undefined, TEXT_API, id)).counts.succeeded;
+    await expect.poll(answered, { interval: 10 }).toBeGreaterThan(20);
+    await nats.kill("SIGKILL");
+    const unreachable = { code: "fleet_unreachable" };
+    await expect.poll(() => one.place.isConnected, { interval: 10 }).toBe(false);
+    await expect(one.batches.batch(undefined, TEXT_API, id)).rejects.toMatchObject(unreachable);
+    await expect(one.batches.file(undefined, inputFile, ["requests"])).rejects.toMatchObject(unreachable);
+    await expect(createBatch(one.batches, lines)).rejects.toMatchObject(unreachable);
+    const query = { viewer: undefined, limit: 1, descending: true, api: TEXT_API };
+    await expect(one.batches.batches(query)).rejects.toMatchObject(unreachable);
+    await nats.restart();
+    await expect
+      .poll(async () => await one.batches.batch(undefined, TEXT_API, id).catch(() => undefined), {
+        interval: 50,
+        timeout: 60_000,
+      })
+      .toMatchObject({ status: "completed", counts: { succeeded: 120 } });
+    expect(await outputOf(one.batches, id)).toEqual(lines.map((line) => [line, "succeeded", "m"]));
+    await fleet.close();
+  });
+
+  test("without JetStream each machine has its own, and a full one refuses files until there is room", async () => {
+    const plain = await startNats();
+    onTestFinished(async () => await plain.stop());
+    const alone = new BatchMachines(plain.url, "t");
+    const { batches } = await alone.join("one");
+    const own = await createBatch(batches, named(1));
+    expect(isSharedId(own.id)).toBe(false);
+    await expect
+      .poll(async () => (await batches.batch(undefined, TEXT_API, own.id)).status, { interval: 10 })
+      .toBe("completed");
+    await alone.close({ hasStreams: false });
+    const small = await startNats({ jetStream: { maxFileBytes: 48 * 1024 * 1024 } });
+    onTestFinished(async () => await small.stop());
+    const fleet = new BatchMachines(small.url, "t");
+    const one = await fleet.join("one");
+    const upload = async (bytes: number): Promise<string> => {
+      await using received = await one.batches.receive([new Uint8Array(bytes)]);
+      return (await received.keep({ viewer: undefined, purpose: "batch", name: "" })).id;
+    };
+    const first = await upload(10_000_000);
+    await expect(upload(10_000_000)).rejects.toMatchObject({ code: "insufficient_disk" });
+    await one.batches.deleteFile(undefined, first, ["batch"]);
+    expect(isSharedId(await upload(10_000_000))).toBe(true);
+    await fleet.close();
+  });
+});
