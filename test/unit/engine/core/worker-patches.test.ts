@@ -42,8 +42,7 @@ test("every patch fits the installed wllama exactly once", () => {
 });
 
 test("a draft model costs the part of a step that its file is of the model's, shards together", () => {
-  const told = (model: Blob[], draft: Blob): string => draftCostPatch(model, draft).replace;
   const five = new Blob(["12345"]);
-  expect(told([five], new Blob(["1"]))).toContain(`${MEMORY_CELLS.costOfDraft}, 20, true`);
-  expect(told([five, five], five)).toContain(`${MEMORY_CELLS.costOfDraft}, 50, true`);
+  expect(draftCostPatch([five], new Blob(["1"])).replace).toContain(`${MEMORY_CELLS.costOfDraft}, 20, true`);
+  expect(draftCostPatch([five, five], five).replace).toContain(`${MEMORY_CELLS.costOfDraft}, 50, true`);
 });
