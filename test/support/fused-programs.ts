@@ -47,6 +47,8 @@ globals.GPUComputePassEncoder.prototype.dispatchWorkgroups = function (...args) 
 };
 const { createComputePipelineAsync, popErrorScope } = globals.GPUDevice.prototype;
 globals.GPUDevice.prototype.createComputePipelineAsync = async function (...args) {
+  // llama.cpp's own have a name.
+  if (args[0].label) return await createComputePipelineAsync.apply(this, args);
   if (!compiles) throw new Error("refused");
   try {
     const made = await createComputePipelineAsync.apply(this, args);
