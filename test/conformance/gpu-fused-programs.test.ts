@@ -17,6 +17,8 @@ const folder = temporaryFolder();
 const shipped = (name: string): string => path.join(path.dirname(SHIPPED_MODEL), `${name}.gguf`);
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
+const SHIPPED = (): string => SHIPPED_MODEL;
+
 async function run(file: string, compiles: boolean, more: Partial<EngineSpec> = {}): Promise<FusedRun> {
   const spec = engineSpec(file, { ...onGpu, contextSize: 128, slots: 1, batchSize: 16, ...more });
   const args = [RUN, JSON.stringify(spec), fs.mkdtempSync(`${folder}/`), String(compiles)];
@@ -40,7 +42,6 @@ describe.skipIf(!testGpu)(`fused programs ${onTestGpu}`, { timeout: 2 * GPU_TEST
     expect(fused.programs / own.programs).toBeLessThan(0.75);
   });
 
-  const SHIPPED = (): string => SHIPPED_MODEL;
   test.each<[string, () => string, Partial<EngineSpec>]>([
     ["several slots with a context each", SHIPPED, { slots: 3 }],
     ["several slots in one context", SHIPPED, { slots: 3, sharedContext: true, contextSize: 384 }],
