@@ -306,7 +306,7 @@ const steps = (made: readonly number[]): number => made.filter((length) => lengt
 
 /** Steps of one token that a guess of a draft model costs. */
 const costOf = (length: number): number => (length > 0 ? 0.1 + (0.52 + COST_OF_DRAFT / 100) * length : 0);
-const sum = (figures: readonly number[]): number => figures.reduce((all, each) => all + each, 0);
+const total = (figures: readonly number[]): number => figures.reduce((all, each) => all + each, 0);
 
 describe("guesses of a draft model", () => {
   test("become longer as what they saved pays for a wrong one, and go on in the next request", () => {
@@ -317,10 +317,10 @@ describe("guesses of a draft model", () => {
   });
 
   test.each([1, 3, 7, 15])("lose little, however long the first ones were right, up to %i tokens", (sure) => {
-    const saved = sum(drafted(1, 20, { sure, right: true }).map((length) => length - costOf(length)));
+    const saved = total(drafted(1, 20, { sure, right: true }).map((length) => length - costOf(length)));
     const wrong = drafted(2, 200, { sure, right: false });
     expect(wrong.at(-1)).toBe(0);
-    expect(sum(wrong.map(costOf)) - saved).toBeLessThan(3.5);
+    expect(total(wrong.map(costOf)) - saved).toBeLessThan(3.5);
   });
 
   test("rest when they are wrong, also in the next requests", () => {
