@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "a259a2577a0ca62e6b521aab4da3a943cd2c27ce51115a9187beefb6e1fb016f";
+const KERNELS_SHA256 = "fc103eea19ec21147219574bc7b4e1bccf16baa04ac5942ca15b2dbc969b9618";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "82e8c382d34eb6506afc27371812ed32f164da0c2a0609f3c0b30229685ca399";
+export const IMAGE_SHA256 = "6531a5f1b77a669bb5214d1519cdd6ec85a2fb1b2edb497ed9baa5a7b03edb2c";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {
