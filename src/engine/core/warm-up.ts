@@ -73,12 +73,14 @@ export async function warmUpFirst(
   }
   const full = Math.min(fullStep(settings), room);
   const first = await promptMs(engine, full);
-  for (const part of mediaOf(engine)) {
-    onProgress();
-    await perceive(engine, part);
-  }
   onProgress();
-  return first < SHORT_STEP_MS ? first : await promptMs(engine, full, 1);
+  for (const part of mediaOf(engine)) {
+    await perceive(engine, part);
+    onProgress();
+  }
+  const stepMs = first < SHORT_STEP_MS ? first : await promptMs(engine, full, 1);
+  onProgress();
+  return stepMs;
 }
 
 /** The rest of {@link warmUp}: steps that several slots make, and guesses. */
