@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "fc103eea19ec21147219574bc7b4e1bccf16baa04ac5942ca15b2dbc969b9618";
+const KERNELS_SHA256 = "973126b206af150ec4f316a94701d76170cec27ff688be0b6ceafb47d634a237";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "6531a5f1b77a669bb5214d1519cdd6ec85a2fb1b2edb497ed9baa5a7b03edb2c";
+export const IMAGE_SHA256 = "24c2260f51296dbf5f8f8fb24fe2149a5be64460557808126eba346bca3b2daf";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {
