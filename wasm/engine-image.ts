@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "a259a2577a0ca62e6b521aab4da3a943cd2c27ce51115a9187beefb6e1fb016f";
+const KERNELS_SHA256 = "1e3e8b36c8391c50f89923d3a8a211f6ca4b53794c32e6317b15c27bd3af7d98";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "82e8c382d34eb6506afc27371812ed32f164da0c2a0609f3c0b30229685ca399";
+export const IMAGE_SHA256 = "552679af4d4cbdec62e76bd817fe2fa96502bf150fa77956c1af923f545cb70d";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {
