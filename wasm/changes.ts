@@ -202,7 +202,7 @@ export const CHANGES: readonly Change[] = [
   {
     what: "Weights for a GPU go there in pieces as they are read, and not through the heap.",
     why: "The package reads a whole tensor into the heap and copies it from there, so that a large one is in memory three times.",
-    check: "test/gpu/uploads.test.ts",
+    check: "test/gpu/loading.test.ts",
     imports: { read_file: "llama_file::read_raw", set_tensor: "ggml_backend_tensor_set" },
     splices: STAGING_SPLICES,
   },

@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "1e3e8b36c8391c50f89923d3a8a211f6ca4b53794c32e6317b15c27bd3af7d98";
+const KERNELS_SHA256 = "c5cfe077977c50485489b372f75815a084fd73f24376649804a6b17c72f5118e";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "552679af4d4cbdec62e76bd817fe2fa96502bf150fa77956c1af923f545cb70d";
+export const IMAGE_SHA256 = "583bf8b3b12c49925985888d80f6ac58d34662427d4e683a7758502534263536";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

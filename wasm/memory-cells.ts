@@ -26,6 +26,8 @@ export const MEMORY_CELLS = {
   guessRecords: 112,
   /** int32: tokens that have been guessed for the current step. */
   guessedTokens: 120,
+  /** int32: a step of the draft model in hundredths of one of the model. */
+  costOfDraft: 124,
   /** int64: most bytes of prompts that no slot holds any more; 0: none are kept. */
   promptStoreBytes: 256,
   /** int64: bytes that they have. */

@@ -4,8 +4,10 @@ import path from "node:path";
 import { parseArgs } from "node:util";
 import type { Sampling } from "../../src/engine/protocol/generation.ts";
 import { ensureBenchModel, QUANTIZATIONS, type ShapeName, SHAPES } from "./cpu/bench-models.ts";
+import type { Engine } from "../../src/engine/engine.ts";
 import { type Clock, readClock } from "./cpu/processor-time.ts";
 import { spread } from "./daemon/statistics.ts";
+import { ensureAgreeingModels } from "./speculation/agreeing-models.ts";
 import {
   type MeasuredAnswer,
   measureAnswer,
@@ -21,6 +23,8 @@ const HELP = `Measures how much faster answers come with guessed tokens than wit
   --quantization NAME  of: ${QUANTIZATIONS.join(", ")} (default Q4_K_M)
   --model FILE         a model in place of one with random weights; the text is then its own
   --draft FILE         a draft model for it
+  --draft-shape NAME   a model of --shape and a draft model of this one, in place of one with random weights
+  --agreement LIST     shares of the tokens on which these two agree (default 1,0.8,0)
   --prompt TEXT        what the model is asked to go on with, with --model
   --threads N          (default 1)
   --guess N            most tokens of a guess (default 16)
@@ -34,6 +38,8 @@ A model with random weights is made to write what the benchmark needs: one word 
 four words a random one, which looks like repetition and is mostly guessed wrong; and random text, which repeats nothing. A ratio
 above 1 means that guesses are faster; figures are medians with the smallest and largest in brackets.`;
 
+const GREEDY = { temperature: 0 } as const satisfies Sampling;
+const SHAPE_NAMES = Object.keys(SHAPES).filter((name): name is ShapeName => name in SHAPES);
 const CLOCKS = ["wall", "processor"] as const satisfies readonly Clock[];
 
 const { values } = parseArgs({
@@ -42,6 +48,8 @@ const { values } = parseArgs({
     quantization: { type: "string", default: "Q4_K_M" },
     model: { type: "string" },
     draft: { type: "string" },
+    "draft-shape": { type: "string" },
+    agreement: { type: "string", default: "1,0.8,0" },
     prompt: { type: "string", default: "Once upon a time" },
     threads: { type: "string", default: "1" },
     guess: { type: "string", default: "16" },
@@ -61,34 +69,38 @@ function defaultCache(): string {
 }
 
 async function main(): Promise<void> {
+  console.log("| text | without, tokens/s | with, tokens/s | ratio | guessed | right |");
+  console.log("|---|---|---|---|---|---|");
+  for (const [files, cases] of measurements()) {
+    const engine = await startGuessingEngine({ ...files, cache: values.cache, threads: count("threads") });
+    try {
+      for (const [text, sampling] of cases) console.log(await measure(engine, text, sampling));
+    } finally {
+      await engine.close();
+    }
+  }
+}
+
+/** A row of the table. */
+async function measure(engine: Engine, text: string, sampling: Sampling): Promise<string> {
   const [threads, guess, tokens, runs] = [count("threads"), count("guess"), count("tokens"), count("runs")];
   const clock = chosen("clock", CLOCKS);
-  const { draft, cache } = values;
-  const engine = await startGuessingEngine({ model: modelFile(), draft, cache, threads });
-  try {
-    console.log("| text | without, tokens/s | with, tokens/s | ratio | guessed | right |");
-    console.log("|---|---|---|---|---|---|");
-    for (const [text, sampling] of cases()) {
-      const rates: { without: number[]; with: number[] } = { without: [], with: [] };
-      let last: MeasuredAnswer | undefined;
-      for (let run = 0; run <= runs; run++) {
-        for (const side of ["without", "with"] as const) {
-          const settings = { ...sampling, seed: run, guessTokens: side === "with" ? guess : 0 };
-          const answer = await measureAnswer(engine, values.prompt, settings, { tokens, skipped: 1 }, () =>
-            readClock(clock, engine.pid, threads),
-          );
-          if (side === "with") last = answer;
-          // The first run compiles.
-          if (run > 0) rates[side].push((answer.tokens / answer.ms) * 1000);
-        }
-      }
-      const ratios = rates.with.map((rate, run) => rate / rates.without[run]!);
-      const cells = [spread(rates.without), spread(rates.with), spread(ratios, 2), last?.guessed, last?.kept];
-      console.log(`| ${text} | ${cells.join(" | ")} |`);
+  const rates: { without: number[]; with: number[] } = { without: [], with: [] };
+  let last: MeasuredAnswer | undefined;
+  for (let run = 0; run <= runs; run++) {
+    for (const side of ["without", "with"] as const) {
+      const settings = { ...sampling, seed: run, guessTokens: side === "with" ? guess : 0 };
+      const answer = await measureAnswer(engine, values.prompt, settings, { tokens, skipped: 1 }, () =>
+        readClock(clock, engine.pid, threads),
+      );
+      if (side === "with") last = answer;
+      // The first run compiles.
+      if (run > 0) rates[side].push((answer.tokens / answer.ms) * 1000);
     }
-  } finally {
-    await engine.close();
   }
+  const ratios = rates.with.map((rate, run) => rate / rates.without[run]!);
+  const cells = [spread(rates.without), spread(rates.with), spread(ratios, 2), last?.guessed, last?.kept];
+  return `| ${text} | ${cells.join(" | ")} |`;
 }
 
 function count(option: "threads" | "guess" | "tokens" | "runs"): number {
@@ -98,7 +110,7 @@ function count(option: "threads" | "guess" | "tokens" | "runs"): number {
 }
 
 function chosen<Name extends string>(
-  option: "shape" | "quantization" | "clock",
+  option: "shape" | "draft-shape" | "quantization" | "clock",
   known: readonly Name[],
 ): Name {
   const name = known.find((each) => each === values[option]);
@@ -106,19 +118,34 @@ function chosen<Name extends string>(
   return name;
 }
 
-function modelFile(): string {
-  const shapes = Object.keys(SHAPES).filter((name): name is ShapeName => name in SHAPES);
-  return (
-    values.model ??
-    ensureBenchModel(values.cache, chosen("shape", shapes), chosen("quantization", QUANTIZATIONS))
-  );
-}
+type Case = readonly [text: string, sampling: Sampling];
 
-function cases(): readonly (readonly [string, Sampling])[] {
-  if (values.model !== undefined) return [["its own", { temperature: 0 }]];
-  return [
-    ["one word over and over", TEXTS.oneWord],
-    ["four words at random", TEXTS.fourWords],
-    ["at random", TEXTS.random],
-  ];
+/** What to measure with which models. */
+function measurements(): readonly (readonly [
+  { readonly model: string; readonly draft?: string },
+  readonly Case[],
+])[] {
+  const { model, draft, cache } = values;
+  if (model !== undefined) return [[{ model, ...(draft !== undefined && { draft }) }, [["its own", GREEDY]]]];
+  const [shape, quantization] = [chosen("shape", SHAPE_NAMES), chosen("quantization", QUANTIZATIONS)];
+  if (values["draft-shape"] === undefined) {
+    return [
+      [
+        { model: ensureBenchModel(cache, shape, quantization) },
+        [
+          ["one word over and over", TEXTS.oneWord],
+          ["four words at random", TEXTS.fourWords],
+          ["at random", TEXTS.random],
+        ],
+      ],
+    ];
+  }
+  const shapes = { model: shape, draft: chosen("draft-shape", SHAPE_NAMES) };
+  return values.agreement
+    .split(",")
+    .map(Number)
+    .map((share) => [
+      ensureAgreeingModels(cache, shapes, quantization, share),
+      [[`they agree on ${Math.round(100 * share)} percent`, GREEDY]],
+    ]);
 }

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Attempt, Lines } from "./line-queue.ts";
 
 /** How long one model has its turn while others wait: loading one takes seconds. */
@@ -111,18 +110,23 @@ export class LinePool {
   /** Runs lines of one model until there are none, or others have waited long enough. */
   async #turn(model: string): Promise<void> {
     const until = this.#now() + TURN_MS;
-    const running = new Set<Promise<void>>();
+    let running = 0;
     for (;;) {
+      const woken = this.#wakeUp.promise;
       const isOver = this.#now() >= until && (await this.#othersWait(model));
       const most = isOver || this.#now() < this.#heldUpUntil ? 0 : this.#capacity;
-      while (running.size < most) {
+      while (running < most) {
         const taken = await this.#take(model);
         if (!taken) break;
-        const line = this.#runLine(taken).finally(() => running.delete(line));
-        running.add(line);
+        running += 1;
+        void this.#runLine(taken).finally(() => {
+          running -= 1;
+          this.#wake();
+        });
       }
-      if (running.size === 0) return;
-      await Promise.race([...running, this.#wakeUp.promise]);
+      if (running === 0) return;
+      // Not a race of those that run with this: it would be told of each line, and keep them all until it settles.
+      await woken;
     }
   }
 
@@ -182,12 +186,8 @@ export class LinePool {
   }
 
   async #pause(millis: number): Promise<void> {
-    const timer = new AbortController();
-    const woken = this.#wakeUp.promise.then(() => timer.abort());
-    await Promise.race([
-      sleep(Math.max(1, millis), undefined, { signal: timer.signal, ref: false }),
-      woken,
-    ]).catch(() => undefined);
-    timer.abort();
+    const timer = setTimeout(() => this.#wake(), Math.max(1, millis)).unref();
+    await this.#wakeUp.promise;
+    clearTimeout(timer);
   }
 }

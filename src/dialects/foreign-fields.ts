@@ -24,6 +24,12 @@ export const foreignFields = {
   guided_whitespace_pattern: refused("describe the answer with a grammar"),
   grammar_lazy: refused("a grammar holds from the first token", false),
   reasoning_format: refused("reasoning is always apart from the text of an answer", "auto", "deepseek"),
+  "speculative.n_min": refused("how few tokens are worth a step is learned; limit guesses with draft_max", 0),
+  "speculative.p_min": refused(
+    "how sure a draft model has to be is fixed; limit guesses with draft_max",
+    0,
+    0.75,
+  ),
   reasoning_budget_message: refused("thinking that has used its budget ends without a message"),
   reasoning_budget_start_tag: refused("tags belong to the model; create one with THINKING in its Modelfile"),
   reasoning_budget_end_tag: refused("tags belong to the model; create one with THINKING in its Modelfile"),

@@ -3,7 +3,7 @@ import type { Batches } from "../batches/batches.ts";
 import type { Config } from "../config/schema.ts";
 import type { Life } from "../http/errors/serving.ts";
 import type { Inference } from "../inference/inference.ts";
-import type { Models } from "../models/model.ts";
+import type { Models } from "../models/models.ts";
 import type { SharedRecords } from "./shared-records.ts";
 
 /** Services for the routes of every dialect, created once by the daemon or by a page. */

@@ -1,5 +1,5 @@
 import { ServiceError } from "../errors/service-error.ts";
-import type { Models } from "../models/model.ts";
+import type { Models } from "../models/models.ts";
 import { isLost, mayWorkElsewhere, notContinued, toClient } from "./answers-elsewhere.ts";
 import type { Beat, CardModel } from "./card.ts";
 import { findIn } from "./find-model.ts";

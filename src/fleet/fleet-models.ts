@@ -1,5 +1,6 @@
 import { ServiceError } from "../errors/service-error.ts";
-import { type Model, type Models, NO_SETTINGS } from "../models/model.ts";
+import { type Model, NO_SETTINGS } from "../models/model.ts";
+import type { Models } from "../models/models.ts";
 import type { CardModel } from "./card.ts";
 import { findIn } from "./find-model.ts";
 import type { PlacedMachine } from "./places.ts";

@@ -193,17 +193,13 @@ export class RemoteCall {
     this.#partBytes += payload.length;
     if (this.#partBytes > MOST_REPORT_BYTES) return this.lose("its answer is too long");
     this.#parts.push(payload);
-    if (kind === "part") {
-      // What waits for its end must not stop the sender.
-      this.#readBytes += payload.length;
-      if (this.#readBytes - this.#toldBytes >= TELL_BYTES) this.#tell();
-      return undefined;
-    }
+    if (kind === "part") return undefined;
+    const bytes = this.#partBytes;
     const report = readReport(this.#parts.length === 1 ? payload : Buffer.concat(this.#parts));
     this.#parts = [];
     this.#partBytes = 0;
     if (!report) return this.lose("its answer is not valid");
-    if (!this.#reports.push({ report, bytes: payload.length })) return this.lose("it sends more than it may");
+    if (!this.#reports.push({ report, bytes })) return this.lose("it sends more than it may");
     if (isLast(report)) {
       this.#finish();
       this.#reports.end();

@@ -10,7 +10,7 @@ import type { FollowRequest } from "../http/middleware/request-log.ts";
 import type { FollowWork } from "../inference/follow-work.ts";
 import type { Inference } from "../inference/inference.ts";
 import type { Metrics } from "../metrics/metrics.ts";
-import type { Models } from "../models/model.ts";
+import type { Models } from "../models/models.ts";
 import { BatchModels } from "./batches/batch-models.ts";
 import { FleetBatches, type FleetBatchesOptions } from "./batches/fleet-batches.ts";
 import { JetStreamPlace } from "./batches/jetstream-place.ts";

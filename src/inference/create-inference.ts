@@ -5,11 +5,13 @@ import { ServiceError } from "../errors/service-error.ts";
 import type { TokenIds } from "../engine/protocol/calls.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { NoMetrics } from "../metrics/no-metrics.ts";
-import type { Model, ModelLease, Models } from "../models/model.ts";
+import type { Model } from "../models/model.ts";
+import type { ModelLease, Models } from "../models/models.ts";
 import { adapterGroup, adapterScales } from "./adapter-scales.ts";
 import { admissionTokens } from "./admission-tokens.ts";
 import { answerLimit } from "./answer-limit.ts";
 import type { AdmissionRequest, Permit } from "./admission-queue.ts";
+import { checkGrammar } from "./check-grammar.ts";
 import { checkEmbedding, checkReranking, checkTextModel } from "./check-capabilities.ts";
 import { Deadline } from "./deadline.ts";
 import { embedTruncated } from "./embed-truncated.ts";
@@ -110,6 +112,7 @@ class InferenceService implements Inference {
     const { signal, onYield } = givingWay(client, this.#isBackground());
     checkCallDepths(request.input);
     checkSchemas(request);
+    await checkGrammar(request.format);
     // Disposed in reverse order: first the permit, then the lease, and last the count of requests.
     const held = new DisposableStack();
     const accounting = request.isCounted === false ? this.#uncounted : this.#accounting;

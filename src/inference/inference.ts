@@ -8,7 +8,7 @@ import type {
 } from "../engine/protocol/generation.ts";
 import type { TokenIds, TokenizeOptions } from "../engine/protocol/calls.ts";
 import type { Endpoint } from "../metrics/metrics.ts";
-import type { Residency } from "../models/model.ts";
+import type { Residency } from "../models/models.ts";
 import type { AdapterChoice } from "./adapter-scales.ts";
 import type { AnswerLimit } from "./answer-limit.ts";
 import type { ModelLoad } from "./engine-queues.ts";

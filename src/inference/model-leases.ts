@@ -1,5 +1,5 @@
 import { ServiceError } from "../errors/service-error.ts";
-import type { ModelLease, Models, Residency } from "../models/model.ts";
+import type { ModelLease, Models, Residency } from "../models/models.ts";
 import type { AdmissionRequest } from "./admission-queue.ts";
 
 /** A call ends within a step of its engine, and half a second at most; unloading a model takes as long again. */

@@ -15,23 +15,12 @@ import { estimateFit } from "./loading/estimate-fit.ts";
 import { notLoaded, stillLoading, type Lease } from "./loading/lease.ts";
 import { LoadPlanner } from "./loading/load-planner.ts";
 import type { LoadedModel } from "./loading/loaded-model.ts";
-import type {
-  DeletedModel,
-  Download,
-  ImportRequest,
-  ImportStep,
-  LoadOptions,
-  Model,
-  ModelFit,
-  Models,
-  ModelSizes,
-  PullProgress,
-  PullResult,
-  QuantizedModel,
-  QuantizeOptions,
-  QuantizeProgress,
-  Residency,
-} from "./model.ts";
+import type { ImportRequest, ImportStep } from "./import/import-step.ts";
+import type { ModelFit, ModelSizes } from "./loading/model-fit.ts";
+import type { Model } from "./model.ts";
+import type { DeletedModel, LoadOptions, Models, Residency } from "./models.ts";
+import type { Download, PullProgress, PullResult } from "./pull-progress.ts";
+import type { QuantizedModel, QuantizeOptions, QuantizeProgress } from "./quantize/quantize-options.ts";
 import type { ModelsOptions } from "./models-options.ts";
 import { Pulls } from "./pulls.ts";
 import { ModelQuantizer } from "./quantize/model-quantizer.ts";

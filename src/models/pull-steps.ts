@@ -1,4 +1,4 @@
-import type { PullProgress, PullResult } from "./model.ts";
+import type { PullProgress, PullResult } from "./pull-progress.ts";
 
 /** A step of a pull, as reported to clients. */
 export type PullStep =

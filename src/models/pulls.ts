@@ -1,7 +1,7 @@
 import { ServiceError } from "../errors/service-error.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
 import { type CachedModel, type HubPullRequest, type HubStore, requestKey } from "./hub/hub-store.ts";
-import type { Download, PullProgress, PullResult } from "./model.ts";
+import type { Download, PullProgress, PullResult } from "./pull-progress.ts";
 import type { NameResolver } from "./names/name-resolver.ts";
 import type { HubModels } from "./registry/hub-models.ts";
 

@@ -2,7 +2,7 @@ import { realpath } from "node:fs/promises";
 import { ServiceError } from "../errors/service-error.ts";
 import type { EnginePool } from "./loading/engine-pool.ts";
 import { alreadyLoaded } from "./loading/lease.ts";
-import type { LoadOptions } from "./model.ts";
+import type { LoadOptions } from "./models.ts";
 import type { ModelRecord } from "./registry/model-record.ts";
 import type { ModelRegistry } from "./registry/model-registry.ts";
 

@@ -1,6 +1,21 @@
 /** An inclusive range of code points. */
 export type CodePoints = readonly [first: number, last: number];
 
+/** What `\d` and `\w` match; of `\s` each kind of regular expression has its own idea. */
+export const DIGITS: readonly CodePoints[] = [[0x30, 0x39]];
+export const WORD: readonly CodePoints[] = [
+  [0x30, 0x39],
+  [0x41, 0x5a],
+  [0x5f, 0x5f],
+  [0x61, 0x7a],
+];
+
+/** The range of one character. */
+export function pointOf(character: string): CodePoints {
+  const point = character.codePointAt(0) ?? 0;
+  return [point, point];
+}
+
 /** Code points that need no escape in JSON: no control characters, quotes, backslashes or surrogates. */
 const UNESCAPED: readonly CodePoints[] = [
   [0x20, 0x21],

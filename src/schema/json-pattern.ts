@@ -1,4 +1,12 @@
-import { type CodePoints, escapedIn, unescapedIn, unescapedOutside } from "./code-point-set.ts";
+import {
+  type CodePoints,
+  DIGITS,
+  escapedIn,
+  pointOf,
+  unescapedIn,
+  unescapedOutside,
+  WORD,
+} from "./code-point-set.ts";
 
 /** The pattern has something that a grammar cannot express: a lookahead, a backreference, an anchor in the middle. */
 class NotRegularError extends Error {
@@ -8,13 +16,6 @@ class NotRegularError extends Error {
 /** Deepest nesting of groups that llama.cpp can parse. */
 const MAX_DEPTH = 100;
 
-const DIGITS: readonly CodePoints[] = [[0x30, 0x39]];
-const WORD: readonly CodePoints[] = [
-  [0x30, 0x39],
-  [0x41, 0x5a],
-  [0x5f, 0x5f],
-  [0x61, 0x7a],
-];
 const BLANKS: readonly CodePoints[] = [
   [0x09, 0x0d],
   [0x20, 0x20],
@@ -195,11 +196,6 @@ class PatternReader {
 
 function single(point: number): { set: readonly CodePoints[]; isComplement: boolean } {
   return { set: [[point, point]], isComplement: false };
-}
-
-function pointOf(character: string): CodePoints {
-  const point = character.codePointAt(0) ?? 0;
-  return [point, point];
 }
 
 const setPattern = (set: readonly CodePoints[]): string => characterPattern(unescapedIn(set), escapedIn(set));

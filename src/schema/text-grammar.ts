@@ -1,7 +1,7 @@
-import { Grammar } from "./gbnf/grammar.ts";
+import { nextTimeSlice } from "../async/time-slices.ts";
 import { GrammarWriter, MAX_GRAMMAR_LENGTH } from "./gbnf/grammar-writer.ts";
 import { leftRecursiveRule } from "./gbnf/left-recursion.ts";
-import { parseGbnf } from "./gbnf/parse-gbnf.ts";
+import { parseGbnfInSteps } from "./gbnf/parse-gbnf.ts";
 import { TooOftenError, toRegularPattern, UnenforceableError } from "./lark/regular-pattern.ts";
 import { larkToGbnf } from "./lark/write-lark.ts";
 import {
@@ -10,6 +10,7 @@ import {
   NotRegularError,
   SchemaTooComplexError,
 } from "./schema-errors.ts";
+import { MAX_LENGTH } from "./text/parse-pattern.ts";
 import { TextSet } from "./text/text-set.ts";
 import { writeString } from "./text/write-string.ts";
 import { WorkBudget } from "./work-budget.ts";
@@ -24,6 +25,9 @@ export class TextGrammarError extends Error {
  * @throws TextGrammarError, whose message says why, after "because"
  */
 export function regexGrammar(expression: string): string {
+  // Before it is rewritten, which leaves away the names of groups at most.
+  if (expression.length > 2 * MAX_LENGTH)
+    throw new TextGrammarError(`it is longer than ${MAX_LENGTH} characters`);
   return explained((budget) => textsGrammar(TextSet.pattern(toPattern(expression), budget)));
 }
 
@@ -45,7 +49,8 @@ export function anyGrammar(definition: string): string {
 }
 
 /**
- * A grammar in GBNF as it is, unless llama.cpp cannot read it, or would take long to begin with it.
+ * A grammar in GBNF as it is, unless llama.cpp cannot read it, or would take long to begin with it. Of a long one
+ * {@link checkLongGbnf} has to say whether it can be read.
  * @throws TextGrammarError
  */
 export function checkedGbnf(definition: string): string {
@@ -55,18 +60,32 @@ export function checkedGbnf(definition: string): string {
   for (const [part] of definition.matchAll(CHOICES)) choices += /^[|?*+]$/.test(part) ? 1 : timesOf(part);
   if (choices > MAX_CHOICES)
     throw new TextGrammarError(`it has more than ${MAX_CHOICES} alternatives and repetitions`);
-  const recursive = leftRecursiveRule(readable(definition));
-  if (recursive !== undefined)
-    throw new TextGrammarError(`its rule ${JSON.stringify(recursive.slice(0, 100))} begins with itself`);
+  if (definition.length > LONG_GRAMMAR) return definition;
+  const steps = checkInSteps(definition);
+  while (!steps.next().done);
   return definition;
 }
 
-/** A grammar as llama.cpp reads it; empty when it names tokens, about which the engine has the last word. */
-function readable(definition: string): Grammar {
+/**
+ * What {@link checkedGbnf} leaves of a long grammar, in time slices, so that no other request waits for it.
+ * @throws TextGrammarError
+ */
+export async function checkLongGbnf(definition: string): Promise<void> {
+  if (definition.length <= LONG_GRAMMAR) return;
+  const steps = checkInSteps(definition);
+  while (!steps.next().done) await nextTimeSlice();
+}
+
+/** Naming tokens ends the check: about those the engine has the last word. */
+function* checkInSteps(definition: string): Generator<void, void, void> {
   try {
-    return parseGbnf(definition);
+    const grammar = yield* parseGbnfInSteps(definition);
+    yield;
+    const recursive = leftRecursiveRule(grammar);
+    if (recursive === undefined) return;
+    throw new TextGrammarError(`its rule ${JSON.stringify(recursive.slice(0, 100))} begins with itself`);
   } catch (error) {
-    if (error instanceof GrammarTokenError) return new Grammar();
+    if (error instanceof GrammarTokenError) return;
     if (error instanceof GrammarSyntaxError) throw new TextGrammarError(error.message, { cause: error });
     throw error;
   }
@@ -100,6 +119,9 @@ function textsGrammar(texts: TextSet): string {
   const writer = new GrammarWriter();
   return writer.toString(writeString(writer, texts, { form: "raw", hint: "text" }));
 }
+
+/** Longer ones than this, in characters, are read in more than one turn of the event loop; hardly any is. */
+const LONG_GRAMMAR = 8192;
 
 /** Each may be a state to begin with, and llama.cpp compares each of those with all others. */
 const MAX_CHOICES = 8_192;

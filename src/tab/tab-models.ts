@@ -5,7 +5,8 @@ import type { Engine, StartEngine } from "../engine/engine.ts";
 import { guardGpu } from "../engine/gpu/gpu-guard.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { detectCapabilities } from "../models/describe-model.ts";
-import type { Model, ModelLease, Models } from "../models/model.ts";
+import type { Model } from "../models/model.ts";
+import type { ModelLease, Models } from "../models/models.ts";
 import type { TabModel } from "./tab-model.ts";
 import type { TabGpu } from "./worker-messages.ts";
 

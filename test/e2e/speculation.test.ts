@@ -1,13 +1,13 @@
-import path from "node:path";
+import fs from "node:fs";
 import OpenAI from "openai";
 import { beforeAll, expect, test } from "vitest";
-import { PROGRAM } from "../support/program.ts";
+import { agreeingPair } from "../support/agreeing-pair.ts";
+import { temporaryFolder, writeModel } from "../support/engine-fixture.ts";
 import { sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 
-/** Guesses with a copy of itself, which is always right. */
+/** Its draft model is always right. */
 const MODEL = "guessing";
-const SHIPPED = path.join(PROGRAM, "models/daybreak-mini.gguf");
 const REQUEST = { model: MODEL, prompt: "Hello! Who are you?", temperature: 0, max_tokens: 12, raw: true };
 
 let daemon: TestDaemon;
@@ -31,8 +31,15 @@ async function metric(name: string): Promise<number> {
 
 beforeAll(async () => {
   daemon = await sharedDaemon();
-  await post("/api/models/create", { alias: MODEL, modelfile: `FROM ${SHIPPED}\nDRAFT ${SHIPPED}\n` });
-  return async () => await fetch(`${daemon.url}/api/models/${MODEL}`, { method: "DELETE" });
+  const folder = temporaryFolder();
+  const pair = agreeingPair();
+  const model = writeModel(folder, "model", pair.model);
+  const draft = writeModel(folder, "draft", pair.draft);
+  await post("/api/models/create", { alias: MODEL, modelfile: `FROM ${model}\nDRAFT ${draft}\n` });
+  return async () => {
+    await fetch(`${daemon.url}/api/models/${MODEL}`, { method: "DELETE" });
+    fs.rmSync(folder, { recursive: true });
+  };
 });
 
 interface NativeAnswer {

@@ -7,7 +7,7 @@ import { createTensorQuantizer } from "../../src/engine/quantize/quantize-tensor
 import { configSchema } from "../../src/config/schema.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
 import type { ServiceEvent } from "../../src/events/service-events.ts";
-import type { Models } from "../../src/models/model.ts";
+import type { Models } from "../../src/models/models.ts";
 import { createModelsService } from "../../src/models/models-service.ts";
 import { writeGguf } from "../support/gguf-writer.ts";
 import { spawnTestEngine } from "../support/program.ts";

@@ -15,6 +15,7 @@ import {
   textOf,
   writeModel,
 } from "../support/engine-fixture.ts";
+import { agreeingPair } from "../support/agreeing-pair.ts";
 import { byteLevelLlama } from "../support/byte-level-llama.ts";
 import { generated } from "../support/generated.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
@@ -42,6 +43,55 @@ test("a draft model with other tokens is refused, which llama.cpp would go on wi
   await expect(startEngine(engineSpec(model, { draft }))).rejects.toMatchObject({
     code: "invalid_model_file",
     message: expect.stringContaining("draft model"),
+  });
+});
+
+describe("guesses of a draft model that agrees", () => {
+  const folder = temporaryFolder();
+  let engine: Engine;
+  beforeAll(async () => {
+    const { model, draft } = agreeingPair();
+    const spec = {
+      draft: { path: writeModel(folder, "draft", draft), kvBytesPerToken: 0 },
+      guessTokens: 15,
+    };
+    engine = await startEngine(engineSpec(writeModel(folder, "model", model), spec));
+  });
+  afterAll(async () => {
+    await engine.close();
+    fs.rmSync(folder, { recursive: true });
+  });
+
+  const answer = async (prompt: string, guessTokens?: number): Promise<GenerationEvent[]> => {
+    const sampling = { temperature: 0, ...(guessTokens !== undefined && { guessTokens }) };
+    return await collect(generated(engine, promptRequest(prompt, { maxTokens: 64, sampling }), NEVER));
+  };
+
+  test("become longer, and go on in the next requests", async () => {
+    const expected = textOf(await answer("A", 0));
+    for (let request = 0; request < 3; request++) {
+      const events = await answer("A");
+      expect(textOf(events)).toBe(expected);
+      const { tokens = 0, kept = 0 } = doneOf(events).usage.guesses ?? {};
+      // Steps of 2, 4, 8 and then 16 tokens, the last of which may guess beyond the end.
+      expect(kept).toBeGreaterThanOrEqual(50);
+      expect(tokens).toBeLessThan(75);
+    }
+  });
+
+  test("change nothing, after a cancel, beside others and after others in the same slots", async () => {
+    const prompts = ["A", "Bc", "1 2", "+"];
+    const expected = [];
+    for (const prompt of prompts) expected.push(textOf(await answer(prompt, 0)));
+    for await (const { type } of generated(engine, promptRequest("Read on. ".repeat(40)), NEVER))
+      if (type === "prompt-progress") break;
+    for (let round = 0; round < 2; round++) {
+      const events = await Promise.all(prompts.map(async (prompt) => await answer(prompt)));
+      expect(events.map(textOf)).toEqual(expected);
+    }
+    const alone = await answer(prompts[2]!);
+    expect(textOf(alone)).toBe(expected[2]);
+    expect(doneOf(alone).usage.guesses?.kept).toBeGreaterThan(0);
   });
 });
 
@@ -112,21 +162,5 @@ describe("guesses", () => {
     for (const request of requests)
       alone.push(await run({ ...request, sampling: { ...request.sampling, guessTokens: 0 } }));
     expect(together.map(textOf)).toEqual(alone.map(textOf));
-  });
-
-  test("of a draft model change nothing, after a cancel, beside others and after others in the same slots", async () => {
-    const questions = ["Who are you?", "Name a color.", "What can you do for me?", "Say hello to my friend."];
-    const answers = async (sampling: GenerationRequest["sampling"]) =>
-      await Promise.all(questions.map((each) => run(chatRequest(each, { maxTokens: 40, sampling }))));
-    const expected = (await answers({ temperature: 0, guessTokens: 0 })).map(textOf);
-    for await (const { type } of generated(engine, chatRequest("Read on. ".repeat(100)), NEVER))
-      if (type === "prompt-progress") break;
-    for (let round = 0; round < 2; round++) {
-      expect((await answers({ temperature: 0 })).map(textOf)).toEqual(expected);
-    }
-    // The model agrees with itself. Steps that several share may be too short for guesses on a busy machine.
-    const alone = await run(chatRequest(questions[2]!, { maxTokens: 40 }));
-    expect(textOf(alone)).toBe(expected[2]);
-    expect(doneOf(alone).usage.guesses?.kept).toBeGreaterThan(0);
   });
 });

@@ -22,7 +22,7 @@ import { generated } from "../support/generated.ts";
 /** Submissions of work behind the load and its warm-up: the device fails while a request runs. */
 const IN_A_REQUEST = 100;
 const IN_LOADING = 3;
-const IN_WARM_UP = 20;
+const IN_WARM_UP = 12;
 
 /** Longer than a step, shorter than a test. */
 const STALL_TIMEOUT_MS = 5000;

@@ -11,7 +11,7 @@ import type { ManagementServices } from "../../src/dialects/management/managemen
 import { createApp, type App } from "../../src/http/app.ts";
 import type { Inference } from "../../src/inference/inference.ts";
 import type { Metrics } from "../../src/metrics/metrics.ts";
-import type { Models } from "../../src/models/model.ts";
+import type { Models } from "../../src/models/models.ts";
 import { BatchRoom } from "../../src/batches/batch-room.ts";
 import { FakeModels } from "./fake-models.ts";
 

@@ -64,8 +64,12 @@ export interface GgufTensor {
   /** Fastest dimension first, as in the file: a PyTorch weight [out, in] is [in, out] here. */
   readonly shape: readonly number[];
   readonly type: TensorType;
-  /** Standard deviation of random weights, or one value for all, or each of them (F32 only). */
-  readonly data: { readonly random: number } | { readonly fill: number } | { readonly values: Float32Array };
+  /** Standard deviation of random weights, or one value for all, or each of them (F32 only), or the bytes of each row. */
+  readonly data:
+    | { readonly random: number }
+    | { readonly fill: number }
+    | { readonly values: Float32Array }
+    | { readonly rows: (row: number) => Uint8Array };
 }
 
 export interface GgufFile {
@@ -118,12 +122,8 @@ export function writeGguf(path: string, file: GgufFile, seed = 1): number {
   try {
     let size = writeAll(fd, ggufHeader(file));
     for (const tensor of file.tensors) {
-      // By its name, so that a tensor has the same weights in whichever shard it lies.
-      const pattern = tensorPattern(tensor, randomNumbers(seed + hash(tensor.name)));
       const bytes = tensorBytes(tensor);
-      for (let rest = bytes; rest > 0; rest -= pattern.length) {
-        size += writeAll(fd, rest < pattern.length ? pattern.subarray(0, rest) : pattern);
-      }
+      for (const part of tensorData(tensor, seed)) size += writeAll(fd, part);
       size += writeAll(fd, Buffer.alloc(aligned(bytes) - bytes));
     }
     return size;
@@ -158,7 +158,7 @@ function aligned(offset: number): number {
   return Math.ceil(offset / ALIGNMENT) * ALIGNMENT;
 }
 
-function writeAll(fd: number, bytes: Buffer): number {
+function writeAll(fd: number, bytes: Uint8Array): number {
   for (let done = 0; done < bytes.length;) done += fs.writeSync(fd, bytes, done);
   return bytes.length;
 }
@@ -194,9 +194,35 @@ const NUMBER_WRITERS: Record<Exclude<GgufScalarType, "string">, WriteNumber> = {
   f64: (to, value) => to.writeDoubleLE(Number(value)),
 };
 
+/** The data of a tensor, in parts. */
+function* tensorData(tensor: GgufTensor, seed: number): Generator<Uint8Array> {
+  if ("rows" in tensor.data) {
+    const rows = tensor.shape.slice(1).reduce((product, size) => product * size, 1);
+    for (let row = 0; row < rows; row++) yield tensor.data.rows(row);
+    return;
+  }
+  // By its name, so that a tensor has the same weights in whichever shard it lies.
+  const pattern = tensorPattern(tensor.data, tensor, randomNumbers(seed + hash(tensor.name)));
+  for (let rest = tensorBytes(tensor); rest > 0; rest -= pattern.length) {
+    yield rest < pattern.length ? pattern.subarray(0, rest) : pattern;
+  }
+}
+
+/** Blocks of random weights, one behind the other. */
+export function randomBlocks(
+  tensor: Pick<GgufTensor, "shape" | "type">,
+  deviation: number,
+  seed: number,
+): Uint8Array {
+  return tensorPattern({ random: deviation }, tensor, randomNumbers(seed));
+}
+
 /** Data that is repeated over a tensor; a whole number of blocks, and no more of them than the tensor has. */
-function tensorPattern(tensor: GgufTensor, random: () => number): Buffer {
-  const { data } = tensor;
+function tensorPattern(
+  data: Exclude<GgufTensor["data"], { readonly rows: unknown }>,
+  tensor: Pick<GgufTensor, "shape" | "type">,
+  random: () => number,
+): Buffer {
   if ("values" in data)
     return Buffer.from(data.values.buffer, data.values.byteOffset, data.values.byteLength);
   const { elements, bytes } = TENSOR_TYPES[tensor.type];

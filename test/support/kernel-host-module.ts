@@ -12,6 +12,8 @@ export const FALLBACK_MARK = 64;
 /** Where the stand-in for llama.cpp's function for graphs leaves the address of the node's address, and counts nodes. */
 export const LEFT_NODE = 80;
 export const LEFT_COUNT = 88;
+/** Where it stands how many tokens a draft model is sure of. */
+export const DRAFT_TOKENS = 68;
 /** Where dot products are counted, when another machine's stand in for them. */
 export const DOT_COUNT = 72;
 /** What the stand-in for llama.cpp's decoding returns. */
@@ -101,6 +103,13 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
   // What is removed begins at the third argument; the last position is one less than what has been read.
   const removed = [...read, 0x20, 2, 0x36, 2, 0];
   const tokensRead = [...loadRead, 0x41, 1, 0x6b];
+  // Makes the first of the wishes' guesses so long, if that many tokens are wanted.
+  const wish = [0x20, 1, 0x29, 3, 0];
+  const guess = [...wish, 0x29, 3, 24];
+  const sure = [0x42, ...signedLeb(DRAFT_TOKENS), 0x28, 2, 0];
+  const wanted = [...wish, 0x28, 2, 4];
+  const least = [...sure, ...wanted, ...sure, ...wanted, 0x48, 0x1b];
+  const drafted = [...guess, ...guess, 0x29, 3, 0, ...least, 0xad, 0x42, 4, 0x7e, 0x7c, 0x37, 3, 8];
   const free = [0x42, ...signedLeb(FREE_MEMORY)];
   const loadFree = [...free, 0x29, 3, 0];
   // Takes what is asked for from the end of what is free.
@@ -226,7 +235,7 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         body(),
         body(0x41, 0),
         body(...mark, 0x41, 1),
-        body(...mark),
+        body(...mark, ...drafted),
         body(...countRead, 0x41, 0),
         body(...removed),
         body(...tokensRead),

@@ -2,6 +2,10 @@
 //
 // llama.cpp's server has it read whatever the model reads, whether it is asked for guesses or not, and again what it has
 // guessed itself. Here it reads prompts along with the model, and apart from that only what it lacks when it is asked.
+//
+// Models that do not agree do so in the next request as well. So a draft model that was no help rests on beyond the end of a
+// request, and reads no prompts then. When it may be asked again in the middle of a text, it has missed so much that reading it
+// would cost more than what guesses may lose: it waits for the next prompt.
 #pragma once
 #include "speculation.h"
 
@@ -24,10 +28,10 @@ typedef struct {
 
 _Static_assert(sizeof(batch_token) == BYTES_OF_TOKEN, "common_batch's tokens");
 
-enum {
-  COST_OF_DRAFT = 75,  // of a step: a token's share in the check, and the draft model's own step
-  MOST_LACKED = 512,   // tokens: more would keep others waiting
-};
+// A step of the draft model in hundredths of one of the model. src/engine/core/draft-cost.ts tells it.
+#define COST_OF_DRAFT (*(const int32_t *)COST_OF_DRAFT_CELL)
+
+enum { MOST_LACKED = 512 }; // tokens: more would keep others waiting
 
 extern int32_t original_draft_process(draft_model *draft, const cpp_vector *tokens);
 extern void original_draft(draft_model *draft, const cpp_vector *wishes);
@@ -53,17 +57,23 @@ int32_t kernel_draft_process(draft_model *draft, const cpp_vector *tokens) {
   if (first == end) return DONE;
   const server_slot *slot = slot_at(SERVER, first->slot);
   if (!slot->task || slot->task->most_guessed == 0 || slot->state == SLOT_GENERATES) return DONE;
+  if (record_of(count_slots(SERVER), first->slot, BY_DRAFT)->rest > 0) return DONE;
   for (const batch_token *one = first; one != end; one++)
     if (one->id < 0 || one->slot != first->slot) return DONE;
   return tokens_read(draft->context, first->slot) == first->position ? original_draft_process(draft, tokens) : DONE;
 }
 
-// Has the draft model read a slot's text up to the last token, and nothing else. 0: it does not.
-static int catch_up(draft_model *draft, const guess_wish *wish, int32_t slot) {
+// What it costs the draft model to read so many tokens at once.
+INLINE int64_t cost_of_reading(int64_t tokens) {
+  return tokens > 0 ? COST_OF_DRAFT * (100 + COST_OF_TOKEN * (tokens - 1)) / 100 : 0;
+}
+
+// Has the draft model read a slot's text up to the last token, and nothing else, if that costs at most so much. 0: it does not.
+static int catch_up(draft_model *draft, const guess_wish *wish, int32_t slot, int64_t most_spent) {
   enum { TYPE_OF_PROCESS = 1 };
   const int64_t length = text_length(wish);
   int64_t at = tokens_read(draft->context, slot);
-  if (at < 0 || length != wish->past || length - at > MOST_LACKED) return 0;
+  if (at < 0 || length != wish->past || length - at > MOST_LACKED || cost_of_reading(length - at) > most_spent) return 0;
   if (at > length) remove_tokens(draft->context, slot, (int32_t)length, -1);
   while (at < length) {
     const int64_t to = length - at < draft->context->batch ? length : at + draft->context->batch;
@@ -84,10 +94,16 @@ void kernel_draft(draft_model *draft, const cpp_vector *wishes) {
   for (int64_t i = 0; i < slots; i++) {
     guess_wish *wish = &first[i];
     if (!wish->is_wanted) continue;
-    int64_t limit = guess_limit(record_of(slots, i, BY_DRAFT), wish, slot_at(SERVER, i), COST_OF_DRAFT);
+    guess_record *known = record_of(slots, i, BY_DRAFT);
+    const server_slot *slot = slot_at(SERVER, i);
+    // What it lacks of a prompt belongs to the time until the first token.
+    const int is_begin = known->task != slot->task->id;
+    int64_t limit = guess_limit(known, wish, slot, BY_DRAFT);
     if (limit > room) limit = room;
-    wish->is_wanted = limit > 0 && catch_up(draft, wish, (int32_t)i);
+    const int64_t lacked = text_length(wish) - tokens_read(draft->context, (int32_t)i);
+    wish->is_wanted = limit > 0 && catch_up(draft, wish, (int32_t)i, is_begin ? INT64_MAX : known->credit);
     if (!wish->is_wanted) continue;
+    known->spent = is_begin ? 0 : (int32_t)cost_of_reading(lacked);
     wish->most = (int32_t)limit;
     room -= limit;
     wanted++;
@@ -97,8 +113,11 @@ void kernel_draft(draft_model *draft, const cpp_vector *wishes) {
   for (int64_t i = 0; i < slots; i++) {
     const cpp_vector *guess = first[i].guess;
     if (!first[i].is_wanted) continue;
+    guess_record *known = record_of(slots, i, BY_DRAFT);
     const int32_t guessed = (int32_t)((int32_t *)guess->end - (int32_t *)guess->begin);
-    record_of(slots, i, BY_DRAFT)->guessed = guessed;
+    known->guessed = guessed;
+    // Of one token more it was not sure.
+    known->spent += COST_OF_DRAFT * (guessed < first[i].most ? guessed + 1 : guessed);
     GUESSED_TOKENS += guessed;
   }
 }

@@ -1,8 +1,9 @@
 // Guesses of the tokens that come next, which llama.cpp's server has the model check in one step: it keeps those that the
 // model would have said itself. A text that repeats what stands before it is guessed by looking that up.
 //
-// Whether guesses are worth their step is learned for each request anew. One that is checked in vain costs a part of a step;
-// when guesses cost more than they save, they rest for a while, and then longer.
+// Whether guesses are worth their step is learned while a slot generates. One that is checked in vain costs a part of a step;
+// when guesses cost more than they save, they rest for a while, and then longer. What a text repeats is another matter in the
+// next request, which begins carefully if the last one had to rest; a draft model rests on (draft-model.h).
 #pragma once
 #include "given-tokens.h"
 #include "grammar-tokens.h"
@@ -33,37 +34,43 @@ typedef struct {
 
 extern void *original_speculative_init(speculative_params *params, uint32_t slots);
 
-// What is known of the guesses for one request.
+// What is known of the guesses for a slot.
 typedef struct {
-  int32_t task;    // its number
+  int32_t task;    // number of the request
   int32_t length;  // tokens of its text when the last guess was made
   int32_t guessed; // tokens of that guess
+  int32_t spent;   // on making it, in hundredths
   int32_t most;    // tokens of the next one
   int32_t rest;    // steps without guesses
-  int32_t pause;   // steps of the last rest
+  int32_t pause;   // steps of the last rest; 0: none, or it is forgiven
   int32_t credit;  // tokens saved, in hundredths
 } guess_record;
+
+enum { BY_LOOK_UP, BY_DRAFT, KINDS };
 
 // In hundredths of the step of one token.
 enum {
   COST_OF_GUESS = 10,  // a step with guesses
   COST_OF_TOKEN = 52,  // and each of those: see scripts/bench/steps.ts
-  FIRST_CREDIT = 100,
   MOST_CREDIT = 600,
+  FORGIVING_CREDIT = 300,
   CREDIT_AFTER_REST = 50,
 };
+
+// Two wrong guesses.
+INLINE int32_t first_credit(int kind) { return kind == BY_DRAFT ? 150 : 100; }
 
 enum {
   FIRST_GUESS = 1,
   LEAST_MATCH = 4,  // shorter ones are chance
   MOST_MATCH = 64,
-  FIRST_PAUSE = 32,
   LONGEST_PAUSE = 1024,
   MOST_GUESS = 64,
   STEPS_BEFORE_END = 4,
 };
 
-enum { BY_LOOK_UP, BY_DRAFT, KINDS };
+// A draft model would have to read what it has missed.
+INLINE int32_t first_pause(int kind) { return kind == BY_DRAFT ? 256 : 32; }
 
 // Tokens that guesses may add to the next step. They have to fit into one batch, and a cache that slots share has to have
 // room for them: where it has not, llama.cpp would split the batch, and cannot split guesses. The engine's script, which ends
@@ -83,27 +90,42 @@ static int64_t room_for_guesses(const server_context *server) {
   return room < batch ? room : batch;
 }
 
+static void begin_request(guess_record *known, int32_t task, int kind) {
+  if (known->task == task) return;
+  known->task = task;
+  known->length = known->guessed = known->spent = 0;
+  known->most = FIRST_GUESS;
+  known->credit = known->pause > 0 ? CREDIT_AFTER_REST : first_credit(kind);
+  if (kind == BY_DRAFT) return;
+  known->rest = 0;
+  if (known->pause > 0) known->pause = first_pause(kind);
+}
+
 // Learns from the step that checked the last guess: the model's own token came in any case.
-static void learn(guess_record *known, int64_t length, int64_t cost_of_token) {
-  const int64_t kept = length - known->length - 1, guessed = known->guessed;
-  known->guessed = 0;
-  if (guessed == 0 || kept < 0 || kept > guessed) return;
-  const int64_t credit = known->credit + 100 * kept - COST_OF_GUESS - cost_of_token * guessed;
+static void learn(guess_record *known, int64_t length, int kind) {
+  const int64_t kept = length - known->length - 1, guessed = known->guessed, spent = known->spent;
+  known->guessed = known->spent = 0;
+  if (guessed + spent == 0 || kept < 0 || kept > guessed) return;
+  int64_t credit = known->credit + 100 * kept - spent;
+  if (guessed > 0) {
+    credit -= COST_OF_GUESS + COST_OF_TOKEN * guessed;
+    known->most = kept == guessed ? 2 * known->most + 1 : (int32_t)kept + 1;
+    if (known->most > MOST_GUESS) known->most = MOST_GUESS;
+  }
   known->credit = (int32_t)(credit < MOST_CREDIT ? credit : MOST_CREDIT);
-  known->most = kept == guessed ? 2 * known->most + 1 : (int32_t)kept + 1;
-  if (known->most > MOST_GUESS) known->most = MOST_GUESS;
+  if (credit >= FORGIVING_CREDIT) known->pause = 0;
   if (credit >= 0) return;
-  known->pause = known->pause == 0 ? FIRST_PAUSE : known->pause < LONGEST_PAUSE ? 2 * known->pause : LONGEST_PAUSE;
+  known->pause = known->pause == 0 ? first_pause(kind) : known->pause < LONGEST_PAUSE ? 2 * known->pause : LONGEST_PAUSE;
   known->rest = known->pause;
   known->credit = CREDIT_AFTER_REST;
 }
 
 // Tokens that may be guessed for a slot now.
-static int64_t guess_limit(guess_record *known, const guess_wish *wish, const server_slot *slot, int64_t cost_of_token) {
+static int64_t guess_limit(guess_record *known, const guess_wish *wish, const server_slot *slot, int kind) {
   const server_task *task = slot->task;
   const int64_t length = text_length(wish);
-  if (known->task != task->id) *known = (guess_record){task->id, 0, 0, FIRST_GUESS, 0, 0, FIRST_CREDIT};
-  learn(known, length, cost_of_token);
+  begin_request(known, task->id, kind);
+  learn(known, length, kind);
   known->length = (int32_t)length;
   if (known->rest > 0) {
     known->rest--;
@@ -183,11 +205,11 @@ void *kernel_speculative_init(speculative_params *params, uint32_t slots) {
   return original_speculative_init(params, slots);
 }
 
-// What is known of a kind of guesses for a slot's request.
+// What is known of a kind of guesses for a slot.
 INLINE guess_record *record_of(int64_t slots, int64_t slot, int kind) {
   if (!RECORDS) {
     RECORDS = allocate_memory((uint64_t)slots * KINDS * sizeof(guess_record));
-    for (int64_t i = 0; i < slots * KINDS; i++) RECORDS[i].task = -1;
+    for (int64_t i = 0; i < slots * KINDS; i++) RECORDS[i] = (guess_record){.task = -1};
   }
   return &RECORDS[slot * KINDS + kind];
 }
@@ -213,7 +235,7 @@ void kernel_ngram_draft(void *self, const cpp_vector *wishes) {
       continue;
     }
     guess_record *known = record_of(slots, i, BY_LOOK_UP);
-    int64_t limit = guess_limit(known, wish, slot_at(server, i), COST_OF_TOKEN);
+    int64_t limit = guess_limit(known, wish, slot_at(server, i), BY_LOOK_UP);
     if (limit > room) limit = room;
     if (limit <= 0) continue;
     const int64_t guessed = guess_by_look_up(wish, limit);

@@ -13,7 +13,7 @@ import {
   writeGguf,
 } from "../../../test/support/gguf-writer.ts";
 
-interface Shape {
+export interface Shape {
   readonly embedding: number;
   readonly feedForward: number;
   readonly blocks: number;
@@ -210,7 +210,8 @@ function matrix(name: string, shape: readonly number[], type: TensorType): GgufT
   return { name, shape, type, data: { random: DEVIATION } };
 }
 
-function benchModel(shape: Shape, quantization: Quantization): GgufFile {
+/** The model as it is written to a file. */
+export function benchModel(shape: Shape, quantization: Quantization): GgufFile {
   const { embedding, feedForward, blocks, heads, headWidth, kvHeads, vocabulary, experts } = shape;
   const { most, output, sensitive } = MIXTURES[quantization];
   const norm = (name: string): GgufTensor => ({ name, shape: [embedding], type: "F32", data: { fill: 1 } });

@@ -2,7 +2,7 @@ import { ServiceError } from "../../errors/service-error.ts";
 import { nativeNdjson, ndjsonLine } from "../../http/errors/native-error.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
-import type { ImportStep } from "../../models/model.ts";
+import type { ImportStep } from "../../models/import/import-step.ts";
 import {
   type ImportLine,
   importLineSchema,

@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import { nameLoadSettings } from "../../config/load-settings.ts";
-import type { Download, Model } from "../../models/model.ts";
+import type { Model } from "../../models/model.ts";
+import type { Download } from "../../models/pull-progress.ts";
 import { listParameters } from "../../models/modelfile/parameters.ts";
 import { licenseText, parseInstructions } from "../../models/modelfile/parse-instructions.ts";
 import { modelfileNotes } from "../../models/modelfile/unused-directives.ts";

@@ -1,7 +1,7 @@
 import { nativeNdjson, ndjsonLine } from "../../http/errors/native-error.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
-import type { QuantizedModel } from "../../models/model.ts";
+import type { QuantizedModel } from "../../models/quantize/quantize-options.ts";
 import { QuantizeSteps, type QuantizeStep } from "../../models/quantize/quantize-steps.ts";
 import type { ManagementServices } from "./management-services.ts";
 import {

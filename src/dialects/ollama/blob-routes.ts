@@ -3,7 +3,7 @@ import { ServiceError } from "../../errors/service-error.ts";
 import { assertNotCompressed } from "../../http/input/content-type.ts";
 import { bodyOf } from "../../http/input/read-json.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import type { Models } from "../../models/model.ts";
+import type { Models } from "../../models/models.ts";
 import { modelField, nameField, streamField } from "./ollama-request-fields.ts";
 
 const tag = "Ollama API";

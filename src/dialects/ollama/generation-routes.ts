@@ -10,7 +10,8 @@ import type {
   InferenceRequest,
   InferenceStream,
 } from "../../inference/inference.ts";
-import type { Model, Residency } from "../../models/model.ts";
+import type { Model } from "../../models/model.ts";
+import type { Residency } from "../../models/models.ts";
 import * as chat from "./ollama-chat.ts";
 import * as embed from "./ollama-embed.ts";
 import { findModel } from "./model-name.ts";

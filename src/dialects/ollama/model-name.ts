@@ -1,5 +1,6 @@
 import { ServiceError } from "../../errors/service-error.ts";
-import type { Model, Models } from "../../models/model.ts";
+import type { Model } from "../../models/model.ts";
+import type { Models } from "../../models/models.ts";
 
 /** The namespace of names without an owner; clients may write it out. */
 const LIBRARY = /^(?:registry\.ollama\.ai\/)?library\//;

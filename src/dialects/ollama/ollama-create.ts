@@ -2,7 +2,7 @@ import { z } from "zod";
 import { dictionary, list } from "../../http/input/bounded-lists.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { ignored, modelNameSchema, refused } from "../../http/input/known-fields.ts";
-import type { Blobs } from "../../models/model.ts";
+import type { Blobs } from "../../models/models.ts";
 import { parameterLines } from "../../models/modelfile/parameter-lines.ts";
 import { MAX_MODELFILE_LENGTH, quote } from "../../models/modelfile/parse-instructions.ts";
 import { toModelName } from "./model-name.ts";

@@ -5,7 +5,8 @@ import { repetitionGuardField } from "../../http/input/repetition-guard-field.ts
 import { ignored } from "../../http/input/known-fields.ts";
 import { reachableContext } from "../../models/loading/context-choice.ts";
 import { samplingFields } from "../sampling-fields.ts";
-import type { Model, Residency } from "../../models/model.ts";
+import type { Model } from "../../models/model.ts";
+import type { Residency } from "../../models/models.ts";
 
 /** The engine's minimum. */
 const MIN_CONTEXT = 16;

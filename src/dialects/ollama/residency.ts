@@ -1,6 +1,7 @@
 import type { ErrorCode } from "../../errors/error-codes.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import type { Model, Models, Residency } from "../../models/model.ts";
+import type { Model } from "../../models/model.ts";
+import type { Models, Residency } from "../../models/models.ts";
 import type { ResidencyReason } from "./ollama-answer-fields.ts";
 
 /** How loading fails when the context is too large. */

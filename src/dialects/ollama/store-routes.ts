@@ -4,7 +4,7 @@ import { defineRoute, type Route } from "../../http/route.ts";
 import type { ModelServices } from "../services.ts";
 import { tellWarnings } from "../../http/middleware/answer-warnings.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
-import type { Models } from "../../models/model.ts";
+import type { Models } from "../../models/models.ts";
 import { modelfileNotes } from "../../models/modelfile/unused-directives.ts";
 import { PullSteps } from "../../models/pull-steps.ts";
 import { QuantizeSteps } from "../../models/quantize/quantize-steps.ts";

@@ -2,7 +2,7 @@ import { moduleHeapPatches, workerHeapPatches } from "../core/heap-patches.ts";
 import type { EnginePlatform, EngineWorker, LogLevel } from "../core/platform.ts";
 import type { Pixels } from "../core/to-bmp.ts";
 import { startPatchedWorker } from "../core/start-patched-worker.ts";
-import { commandStreamPatches } from "../gpu/command-stream-patches.ts";
+import { COMPILED_PROGRAMS_PATCHES, commandStreamPatches } from "../gpu/command-stream-patches.ts";
 import { sizeWorkgroups } from "../gpu/programs/size-workgroups.ts";
 import { queueWaitPatches } from "../gpu/queue-wait-patches.ts";
 import { UPLOADED_READ_PATCHES, weightUploadPatches } from "../gpu/weight-upload-patches.ts";
@@ -81,7 +81,10 @@ function startWorker(
       ...(gpuWaitMs === undefined ? [] : queueWaitPatches(gpuWaitMs)),
       ...(hasGpuKernels ? [...weightUploadPatches(), ...commandStreamPatches(true)] : []),
     ],
-    workerPatches: [...workerHeapPatches(heapLimitBytes), ...(hasGpuKernels ? UPLOADED_READ_PATCHES : [])],
+    workerPatches: [
+      ...workerHeapPatches(heapLimitBytes),
+      ...(hasGpuKernels ? [...UPLOADED_READ_PATCHES, ...COMPILED_PROGRAMS_PATCHES] : []),
+    ],
     readScript: async (url) => await (await fetch(url)).text(),
     threadScript: (script) => new Blob([script], { type: "text/javascript" }),
     run(script, shim) {

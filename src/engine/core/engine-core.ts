@@ -26,6 +26,7 @@ import {
 } from "./load-parameters.ts";
 import { endsWithMedia, MediaEnding, noTextAfterMedia } from "./media-ending.ts";
 import type { EngineFiles, EnginePlatform } from "./platform.ts";
+import { draftCostPatch } from "./draft-cost.ts";
 import { promptReusePatch } from "./prompt-reuse.ts";
 import type { AcceptedResult, ResultReceiver } from "./loop-request.ts";
 import { withReadableImages } from "./readable-images.ts";
@@ -108,7 +109,11 @@ export class EngineCore {
         platform,
         {
           blobs: files.projector ? [...files.model, files.projector] : files.model,
-          patches: [promptReusePatch(settings), ...(settings.hearsAudio ? AUDIO_PATCHES : [])],
+          patches: [
+            promptReusePatch(settings),
+            ...(files.draft ? [draftCostPatch(files.model, files.draft)] : []),
+            ...(settings.hearsAudio ? AUDIO_PATCHES : []),
+          ],
           extra: new Map([
             ...files.adapters.map(({ blob }, index) => [adapterName(index), blob] as const),
             ...(files.draft ? [[DRAFT_NAME, files.draft] as const] : []),

@@ -28,6 +28,19 @@ const IMAGE =
 /** Ten milliseconds of silence as a WAV file of 16 bits and 16,000 Hz. */
 const SOUND = `UklGRmABAABXQVZFZm10IBAAAAABAAEAgD4AAAB9AAACABAAZGF0YTwBAAAAAAAA${"A".repeat(416)}`;
 
+type WarmUpSettings = Pick<EngineSettings, "purpose" | "batchSize" | "slots">;
+
+/** A part of the warm-up that requests need not wait for. */
+export type LaterStep = (options: LaterOptions) => Promise<unknown>;
+
+interface LaterOptions {
+  readonly signal: AbortSignal;
+  /** The slot to use; absent: any. */
+  readonly slot?: number | undefined;
+}
+
+const NEVER = new AbortController().signal;
+
 /**
  * Makes the GPU's driver compile the shaders that requests need; otherwise the first requests would wait for it.
  * @param onProgress called between requests
@@ -35,31 +48,53 @@ const SOUND = `UklGRmABAABXQVZFZm10IBAAAAABAAEAgD4AAAB9AAACABAAZGF0YTwBAAAAAAAA$
  */
 export async function warmUp(
   engine: EngineCore,
-  settings: Pick<EngineSettings, "purpose" | "batchSize" | "slots">,
+  settings: WarmUpSettings,
   onProgress: () => void = () => {},
 ): Promise<number | undefined> {
-  const room = engine.info.contextSize - GENERATED_TOKENS - 1;
-  const never = new AbortController().signal;
+  const stepMs = await warmUpFirst(engine, settings, onProgress);
+  for (const step of laterSteps(engine, settings)) await step({ signal: NEVER });
+  return stepMs;
+}
+
+/** The part of {@link warmUp} that a single request needs, and that shows whether the model fits and how long steps take. */
+export async function warmUpFirst(
+  engine: EngineCore,
+  settings: WarmUpSettings,
+  onProgress: () => void = () => {},
+): Promise<number | undefined> {
+  const room = roomOf(engine);
   const { purpose } = settings;
   if (purpose !== "generate") {
     for (const text of [WORD, LONGER_TEXT].filter(({ length }) => length / WORD.length < room)) {
-      await (purpose === "embed" ? engine.embed(text, never) : engine.rerank(WORD, text, never));
+      await (purpose === "embed" ? engine.embed(text, NEVER) : engine.rerank(WORD, text, NEVER));
       onProgress();
     }
     return undefined;
   }
   const full = Math.min(fullStep(settings), room);
   const first = await promptMs(engine, full);
-  for (const tokens of SMALL_STEPS.filter((count) => count < full)) {
-    onProgress();
-    await promptMs(engine, tokens, 1);
-  }
-  for (const part of mediaOf(engine)) {
-    onProgress();
-    await perceive(engine, part);
-  }
   onProgress();
-  return first < SHORT_STEP_MS ? first : await promptMs(engine, full, 1);
+  for (const part of mediaOf(engine)) {
+    await perceive(engine, part);
+    onProgress();
+  }
+  const stepMs = first < SHORT_STEP_MS ? first : await promptMs(engine, full, 1);
+  onProgress();
+  return stepMs;
+}
+
+/** The rest of {@link warmUp}: steps that several slots make, and guesses. */
+export function laterSteps(engine: EngineCore, settings: WarmUpSettings): LaterStep[] {
+  if (settings.purpose !== "generate") return [];
+  const full = Math.min(fullStep(settings), roomOf(engine));
+  return SMALL_STEPS.filter((count) => count < full).map(
+    (count) => (options) => promptMs(engine, count, 1, options),
+  );
+}
+
+/** Tokens that a prompt may have. */
+function roomOf({ info }: EngineCore): number {
+  return info.contextSize - GENERATED_TOKENS - 1;
 }
 
 /** A sample of each kind of media that the model takes. */
@@ -89,11 +124,7 @@ async function perceive(engine: EngineCore, part: MediaPart): Promise<void> {
     parallelToolCalls: false,
   };
   try {
-    await engine.generate(
-      { ...request(0, GENERATED_TOKENS), input },
-      () => undefined,
-      new AbortController().signal,
-    );
+    await engine.generate({ ...request(0, GENERATED_TOKENS), input }, () => undefined, NEVER);
   } catch (error) {
     // The template rejects this chat, or the context is too small for it: requests will get that error.
     if (ServiceError.from(error).type !== "invalid_request") throw error;
@@ -101,17 +132,22 @@ async function perceive(engine: EngineCore, part: MediaPart): Promise<void> {
 }
 
 /** Generates after a prompt of this many tokens; returns the duration of the prompt in milliseconds. */
-async function promptMs(engine: EngineCore, tokens: number, generated = GENERATED_TOKENS): Promise<number> {
+async function promptMs(
+  engine: EngineCore,
+  tokens: number,
+  generated = GENERATED_TOKENS,
+  { signal, slot }: LaterOptions = { signal: NEVER },
+): Promise<number> {
   let milliseconds = 0;
   try {
     const onEvent = (event: GenerationEvent): void => {
       if (event.type === "done") milliseconds = event.timings.promptMs;
     };
-    await engine.generate(request(tokens, generated), onEvent, new AbortController().signal);
+    await engine.generate({ ...request(tokens, generated), slot }, onEvent, signal);
   } catch (error) {
     // The word is several tokens in this vocabulary: try with fewer words.
     if (tokens === 1 || ServiceError.from(error).code !== "context_length_exceeded") throw error;
-    return await promptMs(engine, Math.floor(tokens / 2), generated);
+    return await promptMs(engine, Math.floor(tokens / 2), generated, { signal, slot });
   }
   return milliseconds;
 }

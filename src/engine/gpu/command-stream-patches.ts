@@ -1,6 +1,7 @@
 import { MEMORY_CELLS } from "../../../wasm/memory-cells.ts";
 import type { TextPatch } from "../core/worker-patches.ts";
 import { openCommandStream } from "./calls/command-stream.ts";
+import { openParallelPrograms } from "./calls/parallel-programs.ts";
 
 /** GPUBufferUsage.STORAGE | UNIFORM: what programs read and write. */
 const SEEN_BY_PROGRAMS = 0xc0;
@@ -10,6 +11,16 @@ const SEEN_BY_PROGRAMS = 0xc0;
  * tokens. Each takes 1 MB of the heap for a model of 28 blocks, and a bind group for each program once it is repeated.
  */
 const MOST_RECORDINGS = 12;
+
+/** Patches wllama's part of the worker's script for {@link commandStreamPatches}. */
+export const COMPILED_PROGRAMS_PATCHES: readonly TextPatch[] = [
+  {
+    purpose: "have all programs compiled when a model has been loaded",
+    find: "// length of output buffer is written at the first 4 bytes of input buffer",
+    replace: `await daybreakPrograms.settle();
+    // length of output buffer is written at the first 4 bytes of input buffer`,
+  },
+];
 
 /**
  * Patches llama.cpp's script to encode the stream of programs that our kernels write, in place of one call for each thing that a
@@ -50,8 +61,19 @@ export function commandStreamPatches(replays: boolean): readonly TextPatch[] {
       purpose: "forget it when a program is compiled",
       find: "WebGPU.Internals.jsObjectInsert(ptr,device.createComputePipeline(desc))",
       replace:
-        "daybreakStream.forget();WebGPU.Internals.jsObjectInsert(ptr,device.createComputePipeline(desc))",
+        "daybreakStream.forget();WebGPU.Internals.jsObjectInsert(ptr,daybreakPrograms.compile(device,desc))",
     },
+    ...[
+      ["runs it", "var pipeline=WebGPU.getJsObject(pipelinePtr);pass.setPipeline(pipeline)"],
+      [
+        "asks for its layout",
+        "var pipeline=WebGPU.getJsObject(pipelinePtr);var ptr=_emwgpuCreateBindGroupLayout",
+      ],
+    ].map(([what, find = ""]) => ({
+      purpose: `have a program compiled when llama.cpp ${what} itself`,
+      find,
+      replace: find.replace("WebGPU.getJsObject", "daybreakPrograms.ready"),
+    })),
     ...[
       ["a write", "queue.writeBuffer(buffer,bufferOffset"],
       ["a copy", "commandEncoder.copyBufferToBuffer(src"],
@@ -66,7 +88,7 @@ export function commandStreamPatches(replays: boolean): readonly TextPatch[] {
     {
       purpose: "answer the kernels that describe programs",
       find: ask,
-      replace: `var daybreakStream=(${openCommandStream.toString()})({cells:${JSON.stringify(cells)},mostRecordings:${mostRecordings},words:()=>(growMemViews(),HEAPU32),pass:WebGPU.getJsObject,pipeline:WebGPU.getJsObject,buffer:WebGPU.getJsObject});${ask}if(!instance)return daybreakStream.ask(featureEnumValue);`,
+      replace: `var daybreakPrograms=globalThis.daybreakPrograms=(${openParallelPrograms.toString()})(WebGPU.Internals.jsObjects);var daybreakStream=(${openCommandStream.toString()})({cells:${JSON.stringify(cells)},mostRecordings:${mostRecordings},words:()=>(growMemViews(),HEAPU32),begin:daybreakPrograms.begin,isDeaf:daybreakPrograms.areCompiling,pass:WebGPU.getJsObject,pipeline:WebGPU.getJsObject,buffer:WebGPU.getJsObject});${ask}if(!instance)return daybreakStream.ask(featureEnumValue);`,
     },
   ];
 }

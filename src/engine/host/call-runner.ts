@@ -1,6 +1,7 @@
 import type { EngineCore } from "../core/engine-core.ts";
 import { EngineFatalError } from "../core/wllama-session.ts";
 import { type DaemonMessage, toReportedError } from "../protocol/messages.ts";
+import type { IdleWarmUp } from "./idle-warm-up.ts";
 import type { Outbox } from "./outbox.ts";
 
 type CallMessage = Extract<
@@ -13,12 +14,15 @@ export class CallRunner {
   readonly #engine: EngineCore;
   readonly #outbox: Outbox;
   readonly #onFatal: (reason: string) => void;
+  readonly #idle: IdleWarmUp | undefined;
   readonly #calls = new Map<number, AbortController>();
 
-  constructor(engine: EngineCore, outbox: Outbox, onFatal: (reason: string) => void) {
+  /** @param idle what is done while there are no calls */
+  constructor(engine: EngineCore, outbox: Outbox, onFatal: (reason: string) => void, idle?: IdleWarmUp) {
     this.#engine = engine;
     this.#outbox = outbox;
     this.#onFatal = onFatal;
+    this.#idle = idle;
   }
 
   async run(message: CallMessage): Promise<void> {
@@ -26,6 +30,7 @@ export class CallRunner {
     const controller = new AbortController();
     this.#calls.set(call, controller);
     try {
+      await this.#idle?.enter();
       await this.#answer(message, controller.signal);
     } catch (error) {
       if (error instanceof EngineFatalError) {
@@ -35,6 +40,7 @@ export class CallRunner {
       } else if (controller.signal.aborted) this.#outbox.push({ type: "cancelled", call });
       else this.#outbox.push({ type: "call-failed", call, error: toReportedError(error) });
     } finally {
+      this.#idle?.leave();
       this.#calls.delete(call);
     }
   }

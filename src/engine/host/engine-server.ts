@@ -1,10 +1,11 @@
 import { EngineCore } from "../core/engine-core.ts";
 import { fromLoadFailure } from "../core/engine-failure.ts";
 import type { EngineFiles, EnginePlatform } from "../core/platform.ts";
-import { warmUp } from "../core/warm-up.ts";
+import { laterSteps, warmUpFirst } from "../core/warm-up.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
 import { type DaemonMessage, type EngineMessage, toReportedError } from "../protocol/messages.ts";
 import { CallRunner } from "./call-runner.ts";
+import { IdleWarmUp } from "./idle-warm-up.ts";
 import { Outbox } from "./outbox.ts";
 
 /** A step of progress worth a message. */
@@ -80,10 +81,17 @@ export class EngineServer {
       this.#core = core;
       // Nothing is read any more, but silence would be taken for standstill.
       const reportLife = (): void => host.send({ type: "load-progress", progress: reported });
-      const stepMs = core.info.gpuLayers > 0 ? await warmUp(core, spec, reportLife) : undefined;
+      const usesGpu = core.info.gpuLayers > 0;
+      const stepMs = usesGpu ? await warmUpFirst(core, spec, reportLife) : undefined;
       const outbox = new Outbox((message, written) => host.send(message, written));
-      this.#calls = new CallRunner(core, outbox, (reason) => this.die(reason));
+      const onFatal = (reason: string): void => this.die(reason);
+      const { sharedContext } = spec;
+      const idle = usesGpu
+        ? new IdleWarmUp(core, laterSteps(core, spec), { sharedContext, onFatal })
+        : undefined;
+      this.#calls = new CallRunner(core, outbox, onFatal, idle);
       host.send({ type: "loaded", info: { ...core.info, ...(stepMs !== undefined && { stepMs }) } });
+      idle?.begin();
     } catch (error) {
       // A GPU that fails while its programs are compiled has failed to load the model as well.
       const failure = toReportedError(fromLoadFailure(error));

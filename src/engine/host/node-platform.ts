@@ -5,7 +5,7 @@ import { toError } from "../../errors/to-error.ts";
 import type { EnginePlatform, EngineWorker, LogLevel } from "../core/platform.ts";
 import { moduleHeapPatches, STOCK_HEAP_BYTES, workerHeapPatches } from "../core/heap-patches.ts";
 import { startPatchedWorker } from "../core/start-patched-worker.ts";
-import { commandStreamPatches } from "../gpu/command-stream-patches.ts";
+import { COMPILED_PROGRAMS_PATCHES, commandStreamPatches } from "../gpu/command-stream-patches.ts";
 import { queueWaitPatches } from "../gpu/queue-wait-patches.ts";
 import { UPLOADED_READ_PATCHES, weightUploadPatches } from "../gpu/weight-upload-patches.ts";
 import { decodeWebp } from "./decode-webp.ts";
@@ -105,7 +105,10 @@ function startWorker(
           ]
         : []),
     ],
-    workerPatches: [...workerHeapPatches(heapLimitBytes), ...(gpu ? UPLOADED_READ_PATCHES : [])],
+    workerPatches: [
+      ...workerHeapPatches(heapLimitBytes),
+      ...(gpu ? [...UPLOADED_READ_PATCHES, ...COMPILED_PROGRAMS_PATCHES] : []),
+    ],
     async readScript(url) {
       const script = await resolveObjectURL(url)?.text();
       if (script === undefined) throw new Error("the engine's worker script is missing");

@@ -1,5 +1,5 @@
 import { ServiceError } from "../../errors/service-error.ts";
-import type { Models } from "../../models/model.ts";
+import type { Models } from "../../models/models.ts";
 import { findIn } from "../find-model.ts";
 import { isSame, type PlacedMachine } from "../places.ts";
 import type { Presence } from "../presence.ts";

@@ -4,7 +4,7 @@ import path from "node:path";
 import type { Config } from "../../config/schema.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { removeFile } from "../../files/remove-file.ts";
-import type { Blobs } from "../model.ts";
+import type { Blobs } from "../models.ts";
 
 /** The first bytes of a GGUF file. */
 const MAGIC = Buffer.from("GGUF");

@@ -1,7 +1,7 @@
 import { mkdir, realpath } from "node:fs/promises";
 import { ServiceError } from "../../errors/service-error.ts";
 import { FolderLock } from "../../files/folder-lock.ts";
-import type { HubRetry, PullProgress } from "../model.ts";
+import type { HubRetry, PullProgress } from "../pull-progress.ts";
 import type { HubSpec } from "../names/hub-spec.ts";
 import { isRevision } from "../names/name-rules.ts";
 import {

@@ -1,4 +1,4 @@
-import type { PullProgress } from "../model.ts";
+import type { PullProgress } from "../pull-progress.ts";
 import type { HubSpec } from "../names/hub-spec.ts";
 
 /** A complete model in the hub cache. */

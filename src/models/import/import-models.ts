@@ -7,7 +7,7 @@ import type { FoundModel } from "../folders/found-model.ts";
 import { modelfileOf } from "../folders/found-modelfile.ts";
 import { isStore, STORES, type Store, storeFolders } from "../folders/known-stores.ts";
 import { readModelFolder } from "../folders/read-model-folder.ts";
-import type { ImportRequest, ImportStep } from "../model.ts";
+import type { ImportRequest, ImportStep } from "./import-step.ts";
 import { filesOf, readModelfile } from "../modelfile/read-modelfile.ts";
 import { isInside } from "../registry/model-file.ts";
 import type { ImportedFiles, PlacedModel } from "./imported-files.ts";

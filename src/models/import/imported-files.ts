@@ -5,7 +5,7 @@ import { mapSteps } from "../../async/map-steps.ts";
 import { removeFile } from "../../files/remove-file.ts";
 import type { FoundModel } from "../folders/found-model.ts";
 import { shardFiles } from "../names/shards.ts";
-import type { Placement } from "../model.ts";
+import type { Placement } from "./import-step.ts";
 import { type FileSystem, type PlacedFile, placeFile } from "./place-file.ts";
 
 /** Enough of a SHA-256 to tell folders apart. */

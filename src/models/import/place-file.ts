@@ -6,7 +6,7 @@ import { isSystemError, throwExhaustion } from "../../errors/exhausted-resource.
 import { ServiceError } from "../../errors/service-error.ts";
 import { removeFile } from "../../files/remove-file.ts";
 import { replaceFile } from "../../files/replace-file.ts";
-import type { Placement } from "../model.ts";
+import type { Placement } from "./import-step.ts";
 import { writeRefusal } from "../../files/write-refusal.ts";
 
 export interface PlacedFile {

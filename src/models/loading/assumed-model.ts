@@ -1,4 +1,5 @@
-import type { GgufSummary, ModelSizes } from "../model.ts";
+import type { ModelSizes } from "./model-fit.ts";
+import type { GgufSummary } from "../model.ts";
 
 /** Bits of a weight, by the number in the name of a quantization; formats have scales beside the weights. */
 const SCALE_BITS = 0.8;

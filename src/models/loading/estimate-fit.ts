@@ -1,5 +1,6 @@
 import { ServiceError } from "../../errors/service-error.ts";
-import { type ModelFit, type ModelSizes, NO_SETTINGS } from "../model.ts";
+import type { ModelFit, ModelSizes } from "./model-fit.ts";
+import { NO_SETTINGS } from "../model.ts";
 import { assumedModel } from "./assumed-model.ts";
 import type { LoadPlanner } from "./load-planner.ts";
 import type { MemoryBudget } from "./memory-budget.ts";

@@ -1,6 +1,7 @@
 import type { Engine } from "../../engine/engine.ts";
 import { type ContextExcess, ServiceError } from "../../errors/service-error.ts";
-import type { Model, ModelLease } from "../model.ts";
+import type { Model } from "../model.ts";
+import type { ModelLease } from "../models.ts";
 import type { LoadedModel } from "./loaded-model.ts";
 
 /** Loading takes seconds; after that a retry can succeed. */

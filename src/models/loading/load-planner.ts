@@ -3,14 +3,8 @@ import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { checkTemplateLength } from "../../engine/try-template.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
-import {
-  type ContextSource,
-  type GgufSummary,
-  type LoadOptions,
-  NO_SETTINGS,
-  type Residency,
-  type Speculation,
-} from "../model.ts";
+import { type ContextSource, type GgufSummary, NO_SETTINGS, type Speculation } from "../model.ts";
+import type { LoadOptions, Residency } from "../models.ts";
 import type { ModelsOptions } from "../models-options.ts";
 import { type ContextChoice, reachableContext } from "./context-choice.ts";
 import { type CallerWishes, EnginePlanner, type EnginePlannerOptions } from "./engine-planner.ts";

@@ -3,7 +3,7 @@ import type { QuantizeTensors } from "../../engine/quantize/quantize-tensors.ts"
 import { ServiceError } from "../../errors/service-error.ts";
 import type { BlobStore } from "../blobs/blob-store.ts";
 import { freeSpace, type FreeSpace } from "../hub/download/snapshot-pull.ts";
-import type { QuantizedModel, QuantizeOptions, QuantizeProgress } from "../model.ts";
+import type { QuantizedModel, QuantizeOptions, QuantizeProgress } from "./quantize-options.ts";
 import { printModelfile } from "../modelfile/print-modelfile.ts";
 import type { CheckDefinition, DefinedModels, ModelDraft } from "../registry/defined-models.ts";
 import { realModelPath } from "../registry/model-file.ts";

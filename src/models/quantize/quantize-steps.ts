@@ -1,4 +1,4 @@
-import type { QuantizedModel, QuantizeProgress } from "../model.ts";
+import type { QuantizedModel, QuantizeProgress } from "./quantize-options.ts";
 
 /** A step of a quantization, as reported to clients. */
 export type QuantizeStep =

@@ -3,7 +3,7 @@ import type { Engine } from "../../engine/engine.ts";
 import { type EngineSlot, EngineSlots, type SlotState } from "../../engine/engine-slots.ts";
 import type { Kernels } from "../../engine/prepare-engine.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import type { ModelLease } from "../model.ts";
+import type { ModelLease } from "../models.ts";
 import type { ModelHashes } from "./model-hashes.ts";
 import { SAVED_NAME, type SavedEntry, type SavedFolder } from "./saved-folder.ts";
 import type { SavedHeader } from "./saved-header.ts";

@@ -28,14 +28,13 @@ export function leftRecursiveRule({ rules }: Grammar): string | undefined {
   return undefined;
 }
 
-/** The rules with which choices begin. */
-function firstRules(choices: GrammarChoices): Set<string> {
-  const names = new Set<string>();
+/** The rules with which choices begin, added to others. */
+function firstRules(choices: GrammarChoices, names = new Set<string>()): Set<string> {
   for (const [first] of choices) {
     let part = first;
     while (part?.kind === "repeat") part = part.max === 0 ? undefined : part.part;
     if (part?.kind === "rule") names.add(part.name);
-    if (part?.kind === "group") for (const name of firstRules(part.choices)) names.add(name);
+    if (part?.kind === "group") firstRules(part.choices, names);
   }
   return names;
 }

@@ -16,11 +16,23 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 const HEX_DIGITS: Readonly<Record<string, number>> = { x: 2, u: 4, U: 8 };
 
+/** Parts that are read in one turn of the event loop: a millisecond or two. */
+const PARTS_PER_STEP = 2048;
+
 /**
  * Reads a grammar in llama.cpp's GBNF (its grammars/README.md).
  * @throws GrammarSyntaxError
  */
 export function parseGbnf(source: string): Grammar {
+  const steps = parseGbnfInSteps(source);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
+}
+
+/** The same in steps, between which the caller may let others work. */
+export function parseGbnfInSteps(source: string): Generator<void, Grammar, void> {
   return new GbnfReader(source).read();
 }
 
@@ -28,19 +40,21 @@ class GbnfReader {
   readonly #source: string;
   readonly #grammar = new Grammar();
   #at = 0;
+  /** Parts, characters and members of classes. */
+  #read = 0;
 
   constructor(source: string) {
     this.#source = source;
   }
 
-  read(): Grammar {
+  *read(): Generator<void, Grammar, void> {
     for (this.#space(true); this.#at < this.#source.length; this.#space(true)) {
       const name = this.#match(/[a-zA-Z0-9-]+/y);
       if (name === undefined) throw this.#error("a rule's name");
       this.#space(false);
       if (this.#match(/::=/y) === undefined) throw this.#error('"::="');
       this.#space(true);
-      this.#grammar.rules.set(name, this.#choices(0));
+      this.#grammar.rules.set(name, yield* this.#choices(0));
       if (this.#at < this.#source.length && this.#match(/[\r\n]/y) === undefined)
         throw this.#error("a part of the rule or the end of its line");
     }
@@ -53,20 +67,21 @@ class GbnfReader {
 
   readonly #missing = new Set<string>();
 
-  #choices(depth: number): GrammarChoices {
+  *#choices(depth: number): Generator<void, GrammarChoices, void> {
     if (depth > MAX_DEPTH) throw new GrammarSyntaxError("its groups are nested too deeply");
-    const choices = [this.#sequence(depth)];
+    const choices = [yield* this.#sequence(depth)];
     while (this.#match(/\|/y) !== undefined) {
       this.#space(true);
-      choices.push(this.#sequence(depth));
+      choices.push(yield* this.#sequence(depth));
     }
     return choices;
   }
 
-  #sequence(depth: number): GrammarPart[] {
+  *#sequence(depth: number): Generator<void, GrammarPart[], void> {
     const parts: GrammarPart[] = [];
     for (;;) {
-      const part = this.#part(depth);
+      if (this.#isStepOver()) yield;
+      const part = yield* this.#part(depth);
       if (part === undefined) return parts;
       this.#space(depth > 0);
       const last = part.at(-1);
@@ -85,22 +100,23 @@ class GbnfReader {
   }
 
   /** One part; several for a literal, the last of which may be repeated. */
-  #part(depth: number): GrammarPart[] | undefined {
+  *#part(depth: number): Generator<void, GrammarPart[] | undefined, void> {
     const grammar = this.#grammar;
     if (this.#match(/"/y) !== undefined) {
       const parts: GrammarPart[] = [];
       while (this.#match(/"/y) === undefined) {
+        if (this.#isStepOver()) yield;
         const point = this.#character();
         parts.push(grammar.set([point, point]));
       }
       // A repeated literal is repeated as a whole.
       return parts.length > 1 ? [grammar.group([parts])] : parts;
     }
-    if (this.#match(/\[/y) !== undefined) return [this.#class()];
+    if (this.#match(/\[/y) !== undefined) return [yield* this.#class()];
     if (this.#match(/\./y) !== undefined) return [grammar.set(ALL_CODE_POINTS)];
     if (this.#match(/\(/y) !== undefined) {
       this.#space(true);
-      const choices = this.#choices(depth + 1);
+      const choices = yield* this.#choices(depth + 1);
       if (this.#match(/\)/y) === undefined) throw this.#error('")"');
       return [grammar.group(choices)];
     }
@@ -111,10 +127,11 @@ class GbnfReader {
     return [grammar.reference(name)];
   }
 
-  #class(): GrammarPart {
+  *#class(): Generator<void, GrammarPart, void> {
     const isComplement = this.#match(/\^/y) !== undefined;
     const ranges: [number, number][] = [];
     while (this.#match(/\]/y) === undefined) {
+      if (this.#isStepOver()) yield;
       const first = this.#character();
       const isRange = this.#match(/-(?!\])/y) !== undefined;
       const last = isRange ? this.#character() : first;
@@ -148,6 +165,11 @@ class GbnfReader {
     const [min = "", max] = text.slice(1, -1).split(",");
     if (max === undefined) return [Number(min), Number(min)];
     return [Number(min), max.trim() === "" ? Infinity : Number(max)];
+  }
+
+  #isStepOver(): boolean {
+    this.#read += 1;
+    return this.#read % PARTS_PER_STEP === 0;
   }
 
   #space(withLines: boolean): void {

@@ -1,4 +1,4 @@
-import type { CodePoints } from "../code-point-set.ts";
+import { type CodePoints, DIGITS, pointOf, WORD } from "../code-point-set.ts";
 import { inBothCases, outside, setPattern } from "./character-set.ts";
 
 /** A grammar or regular expression that cannot be enforced; the message says why, after "it". */
@@ -21,13 +21,6 @@ const MAX_DEPTH = 50;
 
 const REPETITION = /^(?:[*+?]|\{\d{1,39}(?:,\d{0,39})?\}|\{,\d{0,39}\})/;
 
-const DIGITS: readonly CodePoints[] = [[0x30, 0x39]];
-const WORD: readonly CodePoints[] = [
-  [0x30, 0x39],
-  [0x41, 0x5a],
-  [0x5f, 0x5f],
-  [0x61, 0x7a],
-];
 const BLANKS: readonly CodePoints[] = [
   [0x09, 0x0a],
   [0x0d, 0x0d],
@@ -206,9 +199,4 @@ class ExpressionReader {
     this.#at += text.length;
     return true;
   }
-}
-
-function pointOf(character: string): CodePoints {
-  const point = character.codePointAt(0) ?? 0;
-  return [point, point];
 }

@@ -9,7 +9,7 @@ import { readClass, readEscape } from "./read-class.ts";
 /** Deepest nesting of groups. */
 const MAX_DEPTH = 100;
 /** Longest pattern: JSON schemas have patterns of a few hundred characters at most. */
-const MAX_LENGTH = 8_000;
+export const MAX_LENGTH = 8_000;
 
 /**
  * Reads a pattern of ECMA-262. Lengths of what it matches count code points, as with its flag `u`; where a pattern is

@@ -4,7 +4,7 @@ import { loadFirstModels } from "../../../src/daemon/load-first-models.ts";
 import { ServiceError } from "../../../src/errors/service-error.ts";
 import { reportFailure } from "../../../src/events/report-failure.ts";
 import type { ServiceEvents, TimedServiceEvent } from "../../../src/events/service-events.ts";
-import type { LoadOptions } from "../../../src/models/model.ts";
+import type { LoadOptions } from "../../../src/models/models.ts";
 import { FakeModels, fakeModel } from "../../support/fake-models.ts";
 import { fakeServices } from "../../support/fake-services.ts";
 

@@ -64,6 +64,7 @@ describe("a field that would change the answer and cannot be kept", () => {
         post_sampling_probs: true,
         chat_template: "{{ messages }}",
         structural_tag: { structures: [] },
+        "speculative.p_min": 0.9,
       })) {
         const answer = await all.post(path, { ...base, [field]: value });
         expect([field, answer.status]).toEqual([field, 400]);
@@ -73,6 +74,7 @@ describe("a field that would change the answer and cannot be kept", () => {
         min_tokens: 0,
         stop_token_ids: [],
         post_sampling_probs: false,
+        "speculative.p_min": 0.75,
         id_slot: -1,
         n_keep: 5,
       };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../../src/errors/service-error.ts";
 import { tinyBert, tinyLlama } from "../../support/tiny-models.ts";
-import type { LoadOptions } from "../../../src/models/model.ts";
+import type { LoadOptions } from "../../../src/models/models.ts";
 import { type FixtureOptions, startModels } from "./service-fixture.ts";
 
 const MIB = 1024 ** 2;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "../../../src/errors/service-error.ts";
-import type { PullProgress, PullResult } from "../../../src/models/model.ts";
+import type { PullProgress, PullResult } from "../../../src/models/pull-progress.ts";
 import { PullSteps, type PullStep } from "../../../src/models/pull-steps.ts";
 
 const result: PullResult = { alias: "mini", repo: "owner/repo", sizeBytes: 1000 };

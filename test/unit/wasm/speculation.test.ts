@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { MEMORY_CELLS } from "../../../wasm/memory-cells.ts";
 import {
   CHOICE,
+  DRAFT_TOKENS,
   FALLBACK_MARK,
   FREE_MEMORY,
   hostMemory,
@@ -132,10 +133,10 @@ function rightLengths(steps: number): number[] {
 }
 
 /** The same when all are wrong: what follows is something else, and then again what a guess can be made from. */
-function wrongLengths(steps: number): number[] {
+function wrongLengths(steps: number, situation: Situation = {}): number[] {
   return Array.from({ length: steps }, (_, step) => {
     const text = [...count(1, 100), ...Array.from({ length: step }, () => 0), ...count(1, 4)];
-    return guessed(text).length;
+    return guessed(text, situation).length;
   });
 }
 
@@ -215,9 +216,17 @@ describe("guesses", () => {
     expect(made.slice(-100).filter((length) => length > 0).length).toBeLessThan(3);
   });
 
-  test("begin anew with the next request", () => {
+  test("begin anew with the next request, and carefully where they were wrong", () => {
     wrongLengths(100);
-    expect(guessed(again(5), { task: 2 })).toHaveLength(1);
+    expect(wrongLengths(64, { task: 2 }).filter((length) => length > 0)).toEqual([1]);
+    expect(guessed(again(5), { task: 3 })).toHaveLength(1);
+  });
+
+  test("are trusted again when they have been right for some time", () => {
+    wrongLengths(100);
+    let said = 4;
+    for (let step = 0; step < 4; step++) said += guessed(again(said), { task: 2 }).length + 1;
+    expect(wrongLengths(64, { task: 3 }).slice(0, 3)).toEqual([1, 1, 0]);
   });
 
   test("are so many that tokens of a step are a multiple of four, where there are more", () => {
@@ -255,6 +264,8 @@ const mark = (): number => view.getInt32(FALLBACK_MARK, true);
 
 const KV_CACHE = 526384n;
 const MAMBA = 1n;
+/** In hundredths of a step of the model. */
+const COST_OF_DRAFT = 17;
 const BYTES_OF_TOKEN = 80;
 
 /** A draft model that has read so many tokens. */
@@ -265,6 +276,7 @@ function draftWith(read: number, memoryClass = KV_CACHE): void {
   view.setBigUint64(DRAFT_CONTEXT + 1024, memoryClass, true);
   setInt(TOKENS_READ, read);
   setInt(FALLBACK_MARK, 0);
+  setInt(MEMORY_CELLS.costOfDraft, COST_OF_DRAFT);
 }
 
 /** Asks it for a guess behind a text in which nothing repeats; returns how many tokens it may guess. */
@@ -273,6 +285,73 @@ function asked(length: number, situation: Situation = {}): number {
   call.draft(BigInt(DRAFT), BigInt(WISHES));
   return mark() === 1 ? view.getInt32(WISH + 4, true) : 0;
 }
+
+interface Draft {
+  /** Tokens that it guesses at most. */
+  readonly sure: number;
+  readonly right: boolean;
+}
+
+/** What a draft model guesses, step by step, for an answer of so many tokens. */
+function drafted(task: number, tokens: number, { sure, right }: Draft): number[] {
+  const made: number[] = [];
+  for (let length = 100, kept = 0; length < 100 + tokens; length += 1 + kept) {
+    // Of a guess that is right it has not read the last token.
+    draftWith(kept > 0 ? length - 2 : length - 1);
+    setInt(DRAFT_TOKENS, sure);
+    const before = view.getInt32(MEMORY_CELLS.guessedTokens, true);
+    asked(length, { task });
+    made.push(view.getInt32(MEMORY_CELLS.guessedTokens, true) - before);
+    kept = right ? made.at(-1)! : 0;
+  }
+  return made;
+}
+
+const steps = (made: readonly number[]): number => made.filter((length) => length > 0).length;
+
+describe("guesses of a draft model", () => {
+  test("become longer while they are right, and go on in the next request", () => {
+    for (const task of [1, 2])
+      expect(drafted(task, 64, { sure: 64, right: true })).toEqual([1, 3, 7, 15, 31, 63]);
+  });
+
+  test("rest when they are wrong, also in the next requests", () => {
+    const wrong = { sure: 64, right: false };
+    const first = drafted(1, 64, wrong);
+    expect(first.slice(0, 3)).toEqual([1, 1, 0]);
+    expect(steps(first)).toBe(2);
+    // One more each time that a rest is over, ever less often: of 64 requests with 64 tokens.
+    const made = Array.from({ length: 64 }, (_, at) => steps(drafted(2 + at, 64, wrong)));
+    expect(made.slice(0, 3)).toEqual([0, 0, 0]);
+    expect(made.reduce((sum, each) => sum + each)).toBeLessThan(6);
+    expect(Math.max(...made)).toBe(1);
+  });
+
+  test("rest as well when the draft model is never sure, which takes its time, too", () => {
+    draftWith(99);
+    expect(asked(100)).toBe(1);
+    drafted(1, 16, { sure: 0, right: true });
+    draftWith(116);
+    expect(asked(117)).toBe(0);
+  });
+
+  test("are tried again after a rest, and trusted when they are right", () => {
+    drafted(1, 64, { sure: 64, right: false });
+    for (let task = 2; task < 6; task++) drafted(task, 64, { sure: 64, right: true });
+    expect(drafted(6, 64, { sure: 64, right: true })).toEqual([1, 3, 7, 15, 31, 63]);
+    expect(drafted(7, 64, { sure: 64, right: false }).slice(0, 3)).toEqual([1, 1, 0]);
+  });
+
+  test("are not worth reading much that was missed in the middle of an answer", () => {
+    draftWith(99);
+    setInt(DRAFT_TOKENS, 1);
+    expect(asked(100)).toBe(1);
+    draftWith(100);
+    expect(asked(130)).toBe(0);
+    draftWith(126);
+    expect(asked(131)).toBe(1);
+  });
+});
 
 describe("a draft model", () => {
   test("reads what it lacks before it guesses, and forgets what was wrong", () => {
@@ -297,16 +376,18 @@ describe("a draft model", () => {
   });
 
   test.each([
-    ["reads a prompt along with the model", { state: READING, first: 10, read: 10, reads: 1 }],
+    ["reads a prompt along with the model", { state: READING, first: 10, read: 10, reads: 1, rests: false }],
+    ["reads no prompt while it rests", { state: READING, first: 10, read: 10, reads: 0, rests: true }],
     [
       "does not read what the model generates, unless it is asked",
-      { state: GENERATING, first: 10, read: 10, reads: 0 },
+      { state: GENERATING, first: 10, read: 10, reads: 0, rests: false },
     ],
     [
       "does not read on where it has not read what comes before",
-      { state: READING, first: 10, read: 4, reads: 0 },
+      { state: READING, first: 10, read: 4, reads: 0, rests: false },
     ],
-  ])("%s", (_what, { state, first, read, reads }) => {
+  ])("%s", (_what, { state, first, read, reads, rests }) => {
+    if (rests) drafted(1, 16, { sure: 1, right: false });
     guessed(count(1, 20));
     setInt(SLOTS + AT.slotState, state);
     draftWith(read);

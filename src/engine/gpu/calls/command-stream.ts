@@ -16,6 +16,10 @@ export interface StreamOptions {
   readonly mostRecordings: number;
   /** The heap as it is now. */
   words(): Uint32Array;
+  /** The kernels have found the script. */
+  begin(): void;
+  /** True while programs are compiled, and none can run. */
+  isDeaf(): boolean;
   /** WebGPU's objects by their handles. */
   pass(handle: number): GpuPass;
   pipeline(handle: number): GpuPipeline;
@@ -212,6 +216,10 @@ export function openCommandStream(options: StreamOptions): CommandStream {
     const { cells } = options;
     const words = heap[cells.words / WORD]!;
     heap[cells.words / WORD] = 0;
+    if (options.isDeaf()) {
+      if (recording) recording.isSound = false;
+      return;
+    }
     const pass = options.pass(number(heap, cells.pass / WORD));
     if (words > 0) encode(pass, heap, number(heap, cells.stream / WORD) / WORD, words);
   };
@@ -287,6 +295,7 @@ export function openCommandStream(options: StreamOptions): CommandStream {
             throw error;
           }
         default:
+          options.begin();
           return ANSWERS_SCRIPT | options.mostRecordings;
       }
     },

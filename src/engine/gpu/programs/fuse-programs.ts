@@ -1,6 +1,12 @@
 import { countsSlot, fuse, needsCounts } from "./fused-program.ts";
 import { type BufferEntry, formOf, type Fusible, readFusible, type Step } from "./fusible.ts";
-import type { FusingClasses, FusingDevice, FusingPass, FusingPipeline } from "./fusing-classes.ts";
+import type {
+  FusingClasses,
+  FusingDevice,
+  FusingPass,
+  FusingPipeline,
+  PipelineDescriptor,
+} from "./fusing-classes.ts";
 import { shareBindings } from "./share-bindings.ts";
 
 /** GPUBufferUsage.UNIFORM | COPY_DST */
@@ -51,18 +57,24 @@ export function fusePrograms({ GPUDevice, GPUComputePassEncoder }: FusingClasses
   /** By the group of the first dispatch. */
   const sequences = new WeakMap<object, Sequence[]>();
 
-  const { createShaderModule, createComputePipeline, createBindGroup } = GPUDevice.prototype;
+  const { createShaderModule, createComputePipeline, createComputePipelineAsync, createBindGroup } =
+    GPUDevice.prototype;
   GPUDevice.prototype.createShaderModule = function (this: FusingDevice, descriptor) {
     const made: object = Reflect.apply(createShaderModule, this, [descriptor]);
     codes.set(made, descriptor.code);
     return made;
   };
-  GPUDevice.prototype.createComputePipeline = function (this: FusingDevice, descriptor) {
-    const made: object = Reflect.apply(createComputePipeline, this, [descriptor]);
-    const { module, constants } = descriptor.compute;
+  const know = <Pipeline extends object>(made: Pipeline, { compute }: PipelineDescriptor): Pipeline => {
+    const { module, constants } = compute;
     const fusible = constants === undefined ? readFusible(codes.get(module) ?? "") : undefined;
     if (fusible) fusibles.set(made, fusible);
     return made;
+  };
+  GPUDevice.prototype.createComputePipeline = function (this: FusingDevice, descriptor) {
+    return know(Reflect.apply(createComputePipeline, this, [descriptor]), descriptor);
+  };
+  GPUDevice.prototype.createComputePipelineAsync = async function (this: FusingDevice, descriptor) {
+    return know(await Reflect.apply(createComputePipelineAsync, this, [descriptor]), descriptor);
   };
   GPUDevice.prototype.createBindGroup = function (this: FusingDevice, descriptor) {
     const made: object = Reflect.apply(createBindGroup, this, [descriptor]);

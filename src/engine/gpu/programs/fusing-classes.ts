@@ -23,7 +23,7 @@ export interface FusingDevice {
   popErrorScope: () => Promise<object | null>;
 }
 
-interface PipelineDescriptor {
+export interface PipelineDescriptor {
   readonly label?: string;
   readonly layout: unknown;
   readonly compute: { readonly module: object; readonly entryPoint?: string; readonly constants?: object };

@@ -1,4 +1,4 @@
-import type { HubRetry, PullProgress } from "../../model.ts";
+import type { HubRetry, PullProgress } from "../../pull-progress.ts";
 
 /** Ten lines per second: smooth for a progress bar, few for a stream. */
 const REPORT_INTERVAL_MS = 100;

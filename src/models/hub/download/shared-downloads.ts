@@ -1,5 +1,5 @@
 import { SharedTask } from "../../../async/shared-task.ts";
-import type { HubRetry } from "../../model.ts";
+import type { HubRetry } from "../../pull-progress.ts";
 
 /** What a download reports to everyone who waits for it. */
 export interface DownloadListener {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { HubRetry } from "../../model.ts";
+import type { HubRetry } from "../../pull-progress.ts";
 import { type HubFetch, httpFailure } from "./hub-fetch.ts";
 import { HubAnswerFailure, HubNetworkFailure } from "./hub-error.ts";
 import { isCommit, isSha256, type RepoFile, type RepoListing } from "../hub-store.ts";

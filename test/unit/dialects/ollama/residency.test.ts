@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import { optionsSchema, toResidency } from "../../../../src/dialects/ollama/ollama-options.ts";
 import { loadOrUnload, withContext } from "../../../../src/dialects/ollama/residency.ts";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
-import type { LoadOptions, Model, ModelLease, Residency } from "../../../../src/models/model.ts";
+import type { Model } from "../../../../src/models/model.ts";
+import type { LoadOptions, ModelLease, Residency } from "../../../../src/models/models.ts";
 import { FakeEngine } from "../../../support/fake-engine.ts";
 import { fakeModel } from "../../../support/fake-models.ts";
 

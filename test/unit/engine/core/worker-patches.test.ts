@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { draftCostPatch } from "../../../../src/engine/core/draft-cost.ts";
 import { promptReusePatch } from "../../../../src/engine/core/prompt-reuse.ts";
 import { TOKENIZER_PATCHES } from "../../../../src/engine/core/tokenizer-patches.ts";
 import {
@@ -8,6 +9,7 @@ import {
   PatchMismatchError,
   WORKER_PATCHES,
 } from "../../../../src/engine/core/worker-patches.ts";
+import { MEMORY_CELLS } from "../../../../wasm/memory-cells.ts";
 
 const patch = { purpose: "say goodbye", find: "hello", replace: "goodbye" };
 
@@ -34,6 +36,13 @@ test("every patch fits the installed wllama exactly once", () => {
       ...WORKER_PATCHES,
       ...TOKENIZER_PATCHES,
       promptReusePatch({ promptCacheBytes: 1, sharedContext: true }),
+      draftCostPatch([new Blob(["12345"])], new Blob(["1"])),
     ]),
   ).not.toBe(script);
+});
+
+test("a draft model costs the part of a step that its file is of the model's, shards together", () => {
+  const five = new Blob(["12345"]);
+  expect(draftCostPatch([five], new Blob(["1"])).replace).toContain(`${MEMORY_CELLS.costOfDraft}, 20, true`);
+  expect(draftCostPatch([five, five], five).replace).toContain(`${MEMORY_CELLS.costOfDraft}, 50, true`);
 });

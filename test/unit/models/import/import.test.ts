@@ -2,7 +2,7 @@ import { existsSync, linkSync, mkdirSync, readdirSync, rmSync, statSync, writeFi
 import path from "node:path";
 import { expect, it } from "vitest";
 import { ImportedFiles } from "../../../../src/models/import/imported-files.ts";
-import type { ImportRequest, ImportStep } from "../../../../src/models/model.ts";
+import type { ImportRequest, ImportStep } from "../../../../src/models/import/import-step.ts";
 import { addToHubCache, addToLmStudio, addToOllama } from "../../../support/model-stores.ts";
 import { shardsOf, tinyLlama, tinyProjector } from "../../../support/tiny-models.ts";
 import { startModels, type Fixture } from "../service-fixture.ts";

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import type { QuantizeTensors } from "../../../../src/engine/quantize/quantize-tensors.ts";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { bytesOf, paddingOf } from "../../../../src/engine/quantize/quantize-job.ts";
-import type { QuantizedModel, QuantizeProgress } from "../../../../src/models/model.ts";
+import type { QuantizedModel, QuantizeProgress } from "../../../../src/models/quantize/quantize-options.ts";
 import { tinyLlama } from "../../../support/tiny-models.ts";
 import { type Fixture, startModels } from "../service-fixture.ts";
 

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import type { QuantizedModel, QuantizeProgress } from "../../../../src/models/model.ts";
+import type { QuantizedModel, QuantizeProgress } from "../../../../src/models/quantize/quantize-options.ts";
 import { QuantizeSteps } from "../../../../src/models/quantize/quantize-steps.ts";
 import { fakeModel } from "../../../support/fake-models.ts";
 

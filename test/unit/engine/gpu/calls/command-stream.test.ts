@@ -88,8 +88,12 @@ let device: Recorded;
 let heap: Uint32Array;
 let buffers: Map<number, object>;
 let stream: CommandStream;
+/** How often the kernels have found the script, and whether programs are being compiled. */
+let begun: number;
+let isDeaf: boolean;
 
 beforeEach(() => {
+  [begun, isDeaf] = [0, false];
   device = recordDevice();
   heap = new Uint32Array(65_536);
   heap[CELLS.stream / 4] = STREAM;
@@ -115,6 +119,8 @@ function open(mostRecordings: number): CommandStream {
     cells: CELLS,
     mostRecordings,
     words: () => heap,
+    begin: () => (begun += 1),
+    isDeaf: () => isDeaf,
     pass: () => pass(device.calls),
     pipeline: (handle) => named(PIPELINES, handle),
     buffer: (handle) => named(buffers, handle),
@@ -205,6 +211,17 @@ describe("programs in the stream", () => {
     write({});
     stream.end(PASS + 8);
     expect(device.calls).toEqual([]);
+  });
+
+  test("are thrown away while they are compiled, and such a graph is not repeated", () => {
+    isDeaf = true;
+    expect(record(0, {}, { pipeline: 16 })).toBe(false);
+    expect(encode({})).toEqual([]);
+    isDeaf = false;
+    expect(replay(0)).toBeUndefined();
+    expect(encode({})).toContain("1 x 2 x 1");
+    stream.ask(ASK.script);
+    expect(begun).toBe(1);
   });
 
   test("have new bind groups once handles may mean something else", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { PullMeter } from "../../../../../src/models/hub/download/pull-meter.ts";
-import type { PullProgress } from "../../../../../src/models/model.ts";
+import type { PullProgress } from "../../../../../src/models/pull-progress.ts";
 
 function meterOf(total: number) {
   const lines: PullProgress[] = [];

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { openWeightUploads, type WeightUploads } from "../../../../src/engine/gpu/calls/weight-uploads.ts";
+import { openWeightUploads, type WeightUploads } from "../../../../../src/engine/gpu/calls/weight-uploads.ts";
 
 const CELLS = { gpuUploads: 8, uploadFrom: 16, uploadedBytes: 24 };
 const FROM = 4096;

@@ -1,0 +1,42 @@
+import { afterEach, expect, test, vi } from "vitest";
+import { LinePool, type LineSource } from "../../../src/batches/line-pool.ts";
+import { LineQueue } from "../../../src/batches/line-queue.ts";
+
+const LINES = 1000;
+
+afterEach(() => void vi.restoreAllMocks());
+
+/** A batch of lines that take a turn of the event loop each. */
+function batchOf(lines: number, onLine: () => void): LineSource {
+  const waiting = Array.from({ length: lines }, (_, index) => ({
+    number: index + 1,
+    customId: `line-${index}`,
+    model: "tiny",
+    order: "",
+    start: 0,
+    length: 0,
+  }));
+  const waitingLines = async (_id: string, after: { number: number } | undefined, most: number) =>
+    waiting.slice(after?.number ?? 0, (after?.number ?? 0) + most);
+  return {
+    queue: new LineQueue({ waitingLines }, "batch"),
+    signal: new AbortController().signal,
+    run: async () => {
+      await new Promise((resolve) => setImmediate(resolve));
+      onLine();
+      return undefined;
+    },
+  };
+}
+
+test("a batch of many lines leaves nothing behind with every line", async () => {
+  // Whatever waits for a promise, in a race too, is kept until the promise settles.
+  const race = vi.spyOn(Promise, "race");
+  let done = 0;
+  await new LinePool(4).run(batchOf(LINES, () => void (done += 1)));
+  const waiters = new Map<unknown, number>();
+  for (const [promises] of race.mock.calls)
+    for (const each of promises) waiters.set(each, (waiters.get(each) ?? 0) + 1);
+  expect(done).toBe(LINES);
+  expect(Math.max(0, ...waiters.values())).toBeLessThan(20);
+});

@@ -1,0 +1,95 @@
+import vm from "node:vm";
+import { beforeEach, describe, expect, it } from "vitest";
+import {
+  openParallelPrograms,
+  type ParallelPrograms,
+} from "../../../../../src/engine/gpu/calls/parallel-programs.ts";
+
+interface Descriptor {
+  readonly name: string;
+}
+
+let objects: Record<number, object>;
+let programs: ParallelPrograms;
+let log: string[];
+let answers: PromiseWithResolvers<object>[];
+const nameOf = (descriptor: object): string => ("name" in descriptor ? String(descriptor.name) : "?");
+const device = {
+  createComputePipeline: (descriptor: object): object => {
+    log.push(`now ${nameOf(descriptor)}`);
+    return { now: nameOf(descriptor) };
+  },
+  createComputePipelineAsync: (descriptor: object): Promise<object> => {
+    log.push(`later ${nameOf(descriptor)}`);
+    const answer = Promise.withResolvers<object>();
+    answers.push(answer);
+    return answer.promise;
+  },
+};
+
+beforeEach(() => {
+  [objects, log, answers] = [{}, [], []];
+  // As the engine does: of its text alone.
+  const open: typeof openParallelPrograms = vm.runInThisContext(`(${openParallelPrograms.toString()})`);
+  programs = open(objects);
+});
+
+/** As llama.cpp's script does, which keeps what it is given under a handle. */
+function compile(handle: number, descriptor: Descriptor): void {
+  objects[handle] = programs.compile(device, descriptor);
+}
+
+describe("programs of a model that is loaded", () => {
+  it("are compiled beside each other, and stand in their places when all are done", async () => {
+    programs.begin();
+    compile(8, { name: "a" });
+    compile(16, { name: "b" });
+    expect(log).toEqual(["later a", "later b"]);
+    expect(programs.areCompiling()).toBe(true);
+    const settled = programs.settle();
+    answers[1]?.resolve({ compiled: "b" });
+    answers[0]?.resolve({ compiled: "a" });
+    await settled;
+    expect(objects).toEqual({ 8: { compiled: "a" }, 16: { compiled: "b" } });
+    expect(programs.areCompiling()).toBe(false);
+  });
+
+  it("are compiled once more, for the message, where that fails", async () => {
+    programs.begin();
+    compile(8, { name: "bad" });
+    answers[0]?.reject(new Error("no"));
+    await programs.settle();
+    expect(log).toEqual(["later bad", "now bad"]);
+    expect(objects[8]).toEqual({ now: "bad" });
+  });
+
+  it("are waited for where llama.cpp runs one itself, and stay what they were then", async () => {
+    programs.begin();
+    compile(8, { name: "clear" });
+    expect(programs.ready(8)).toEqual({ now: "clear" });
+    answers[0]?.resolve({ compiled: "clear" });
+    await programs.settle();
+    expect(objects[8]).toEqual({ now: "clear" });
+    expect(programs.ready(8)).toBe(objects[8]);
+  });
+
+  it("leave alone what has another object's handle by then", async () => {
+    programs.begin();
+    compile(8, { name: "a" });
+    objects[8] = { buffer: true };
+    answers[0]?.resolve({ compiled: "a" });
+    await programs.settle();
+    expect(objects[8]).toEqual({ buffer: true });
+  });
+
+  it("are compiled one by one before and afterwards, and without our kernels", async () => {
+    compile(8, { name: "a" });
+    await programs.settle();
+    programs.begin();
+    await programs.settle();
+    programs.begin();
+    compile(16, { name: "b" });
+    expect(log).toEqual(["now a", "now b"]);
+    expect(programs.areCompiling()).toBe(false);
+  });
+});

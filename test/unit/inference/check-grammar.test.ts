@@ -1,0 +1,64 @@
+import { describe, expect, test } from "vitest";
+import { testApp } from "../../support/test-app.ts";
+
+/** Most characters that a grammar may have. */
+const MOST = 256 * 1024;
+
+/** A grammar as long as may be, of parts between a beginning and an end. */
+function longest(begin: string, part: string, end = ""): string {
+  return begin + part.repeat(Math.floor((MOST - begin.length - end.length) / part.length)) + end;
+}
+
+/** How often others had their turn while an answer was made. */
+async function turnsDuring(work: Promise<Response>): Promise<{ turns: number; answer: Response }> {
+  let turns = 0;
+  let isOver = false;
+  const count = (): void => {
+    turns += 1;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  const answer = await work;
+  isOver = true;
+  return { turns, answer };
+}
+
+describe("a grammar of 256 KiB", () => {
+  test.each([
+    ["of one literal", longest('root ::= "', "a", '"')],
+    ["of classes", longest("root ::= ", "[a]")],
+    ["of one class", longest("root ::= [", "ab", "]")],
+    ["of groups", longest("root ::= ", "([a])")],
+    ["of rules", longest("root ::= [a]", "\nr ::= [a]")],
+  ])("%s is read while other requests have their turns", async (_what, grammar) => {
+    const all = testApp();
+    const { turns, answer } = await turnsDuring(all.post("/v1/completions", { prompt: "hi", grammar }));
+    expect(answer.status).toBe(200);
+    expect(all.lastRequest().format).toEqual({ type: "grammar", grammar });
+    const { turns: usual } = await turnsDuring(
+      all.post("/v1/completions", { prompt: "hi", grammar: "root ::= [a]" }),
+    );
+    expect(turns).toBeGreaterThan(usual + 10);
+  });
+
+  test.each([
+    ["that cannot be read", longest("root ::= ", "[a]\n "), /it needs a rule's name in line 2/],
+    ["without an end", longest('root ::= "', "a"), /it needs a character/],
+    ["that begins with itself", longest("root ::= root ", "[a]"), /its rule "root" begins with itself/],
+  ])("%s is refused before the model is asked for", async (_what, grammar, message) => {
+    const all = testApp();
+    const answer = await all.post("/v1/completions", { prompt: "hi", grammar, model: "none" });
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({
+      error: { param: "grammar", message: expect.stringMatching(message) },
+    });
+  });
+
+  test("is read once for all choices of a request", async () => {
+    const all = testApp();
+    const body = { prompt: "hi", grammar: longest("root ::= ", "[a]") };
+    const { turns } = await turnsDuring(all.post("/v1/completions", body));
+    const { turns: ofFour } = await turnsDuring(all.post("/v1/completions", { ...body, n: 4 }));
+    expect(ofFour).toBeLessThan(2 * turns);
+  });
+});
