@@ -1,4 +1,4 @@
-import type { GpuBuffer, GpuDevice, GpuPass, GpuPipeline } from "./webgpu-types.ts";
+import type { GpuBuffer, GpuDevice, GpuDispatch, GpuPass, GpuPipeline } from "./webgpu-types.ts";
 
 /** Where the kernels keep the stream (wasm/kernels/gpu-commands.h). */
 export interface StreamCells {
@@ -98,7 +98,7 @@ export function openCommandStream(options: StreamOptions): CommandStream {
     isSound: boolean;
     isComplete: boolean;
     /** Made when it is first repeated. */
-    repeat: { readonly parameters: GpuBuffer; readonly groups: object[] } | undefined;
+    repeat: { readonly parameters: GpuBuffer; readonly submissions: GpuDispatch[][] } | undefined;
   }
 
   let device: GpuDevice | undefined;
@@ -225,36 +225,43 @@ export function openCommandStream(options: StreamOptions): CommandStream {
   };
 
   /** Own parameters and bind groups, since those of passes are used again by the next pass. */
-  const prepare = ({ programs: all, parameters }: Recording): NonNullable<Recording["repeat"]> => {
+  const prepare = ({ programs: all, parameters, grids }: Recording): NonNullable<Recording["repeat"]> => {
     const words = new Uint32Array(Math.max(1, all.length) * (SLOT_BYTES / WORD));
     for (const [slot, values] of parameters.entries()) words.set(values, slot * (SLOT_BYTES / WORD));
     const buffer = opened().createBuffer({ size: words.byteLength, usage: PARAMETERS });
     opened().queue.writeBuffer(buffer, 0, new Uint8Array(words.buffer), 0, words.byteLength);
-    const groups = all.map(({ key, pipeline }, slot) => makeGroup(key, pipeline, buffer, slot));
-    // They are in the buffer now.
-    parameters.length = 0;
-    return { parameters: buffer, groups };
+    const list = all.map(({ key, pipeline }, slot) => ({
+      pipeline,
+      group: makeGroup(key, pipeline, buffer, slot),
+      x: grids[2 * slot]!,
+      y: grids[2 * slot + 1]!,
+    }));
+    const submissions: GpuDispatch[][] = [];
+    for (
+      let from = 0, size = FIRST_SUBMISSION;
+      from < list.length;
+      from += submissions.at(-1)!.length, size = Math.min(LARGEST_SUBMISSION, size * GROWTH)
+    ) {
+      // A small rest is not worth a submission of its own.
+      submissions.push(list.slice(from, list.length - from <= 2 * size ? list.length : from + size));
+    }
+    // They are in the buffer and in the list now.
+    parameters.length = grids.length = all.length = 0;
+    return { parameters: buffer, submissions };
   };
   const replay = (which: number): number => {
     const recorded = recordings[which];
     if (!recorded?.isComplete || !device) return 0;
-    const { groups } = (recorded.repeat ??= prepare(recorded));
-    const { programs: all, grids } = recorded;
-    for (
-      let from = 0, size = FIRST_SUBMISSION;
-      from < all.length;
-      size = Math.min(LARGEST_SUBMISSION, size * GROWTH)
-    ) {
-      // A small rest is not worth a submission of its own.
-      const until = all.length - from <= 2 * size ? all.length : from + size;
+    const { submissions } = (recorded.repeat ??= prepare(recorded));
+    for (const list of submissions) {
       const encoder = device.createCommandEncoder();
       const pass = encoder.beginComputePass();
+      pass.dispatchAll?.(list);
       let set: object | undefined;
-      for (; from < until; from++) {
-        const { pipeline } = all[from]!;
+      for (const { pipeline, group, x, y } of pass.dispatchAll ? [] : list) {
         if (pipeline !== set) pass.setPipeline((set = pipeline));
-        pass.setBindGroup(0, groups[from]!);
-        pass.dispatchWorkgroups(grids[2 * from]!, grids[2 * from + 1]!, 1);
+        pass.setBindGroup(0, group);
+        pass.dispatchWorkgroups(x, y, 1);
       }
       pass.end();
       device.queue.submit([encoder.finish()]);

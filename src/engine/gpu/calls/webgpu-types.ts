@@ -8,10 +8,20 @@ export interface GpuPipeline {
   getBindGroupLayout(index: number): object;
 }
 
+/** A program that is run: it starts so many workgroups, in two dimensions. */
+export interface GpuDispatch {
+  readonly pipeline: GpuPipeline;
+  readonly group: object;
+  readonly x: number;
+  readonly y: number;
+}
+
 export interface GpuPass {
   setPipeline(pipeline: object): void;
   setBindGroup(index: number, group: object): void;
   dispatchWorkgroups(x: number, y: number, z: number): void;
+  /** Of ours, where programs are fused: runs a list that never changes, and that will be run again. */
+  dispatchAll?(list: readonly GpuDispatch[]): void;
   end(): void;
 }
 

@@ -1,6 +1,7 @@
 import { countsSlot, fuse, needsCounts } from "./fused-program.ts";
 import { type BufferEntry, formOf, type Fusible, readFusible, type Step } from "./fusible.ts";
 import type {
+  Dispatch,
   FusingClasses,
   FusingDevice,
   FusingPass,
@@ -18,14 +19,6 @@ const MOST_FUSED = 3;
 
 /** Most sequences that are told apart for one dispatch: steps of one slot and of several, and ends of passes. */
 const MOST_SEQUENCES = 4;
-
-interface Dispatch {
-  readonly pipeline: object;
-  readonly group: object;
-  readonly x: number;
-  readonly y: number;
-  readonly z: number;
-}
 
 /** Dispatches that follow each other, and what is run in place of them. */
 interface Sequence {
@@ -56,6 +49,10 @@ export function fusePrograms({ GPUDevice, GPUComputePassEncoder }: FusingClasses
   const compiled = new WeakMap<FusingDevice, Map<string, Promise<FusingPipeline | undefined>>>();
   /** By the group of the first dispatch. */
   const sequences = new WeakMap<object, Sequence[]>();
+  /** Counts what has been learned, and what has been compiled. */
+  let version = 0;
+  /** What is run in place of a list, and of which version that is. */
+  const resolved = new WeakMap<object, { readonly of: number; readonly list: readonly Dispatch[] }>();
 
   const { createShaderModule, createComputePipeline, createComputePipelineAsync, createBindGroup } =
     GPUDevice.prototype;
@@ -84,7 +81,7 @@ export function fusePrograms({ GPUDevice, GPUComputePassEncoder }: FusingClasses
 
   const stepOf = (dispatch: Dispatch | undefined): Step | undefined => {
     if (!dispatch) return undefined;
-    const { x: workgroups, y, z } = dispatch;
+    const { x: workgroups, y, z = 1 } = dispatch;
     const fusible = fusibles.get(dispatch.pipeline);
     const bound = entriesOf.get(dispatch.group);
     return fusible && bound && y === 1 && z === 1
@@ -126,6 +123,7 @@ export function fusePrograms({ GPUDevice, GPUComputePassEncoder }: FusingClasses
         : bound.entries;
       const layout = pipeline.getBindGroupLayout(0);
       fusion.ready = { pipeline, group: Reflect.apply(createBindGroup, device, [{ layout, entries }]) };
+      version++;
     };
     // A device that is lost compiles nothing.
     complete().catch(() => {});
@@ -139,12 +137,14 @@ export function fusePrograms({ GPUDevice, GPUComputePassEncoder }: FusingClasses
     if (!known) {
       // It may be used once only: without our kernels, each program of each token has a group of its own.
       sequences.set(first.group, []);
+      version++;
       return undefined;
     }
     for (const sequence of known) if (isAhead(sequence, all, at)) return sequence;
     if (known.length >= MOST_SEQUENCES) return undefined;
     const sequence = prepare(all.slice(at, at + MOST_FUSED));
     known.push(sequence);
+    version++;
     return sequence;
   };
 
@@ -154,23 +154,31 @@ export function fusePrograms({ GPUDevice, GPUComputePassEncoder }: FusingClasses
   let group: object | undefined;
   let pending: Dispatch[] = [];
 
+  /** What is run in place of dispatches that follow each other. */
+  const resolve = (all: readonly Dispatch[]): Dispatch[] => {
+    const list: Dispatch[] = [];
+    for (let at = 0; at < all.length;) {
+      const sequence = sequenceAt(all, at);
+      const { ready, workgroups = 0 } = sequence?.fusion ?? {};
+      list.push(ready ? { ...ready, x: workgroups, y: 1 } : all[at]!);
+      at += ready ? (sequence?.dispatches.length ?? 1) : 1;
+    }
+    return list;
+  };
+  const encode = (pass: FusingPass, list: readonly Dispatch[]): void => {
+    let set: object | undefined;
+    for (const { pipeline: next, group: bound, x, y, z = 1 } of list) {
+      if (next !== set) setPipeline.call(pass, (set = next));
+      setBindGroup.call(pass, 0, bound);
+      // Each number that is given takes Dawn's addon a while.
+      if (y === 1 && z === 1) dispatchWorkgroups.call(pass, x);
+      else dispatchWorkgroups.call(pass, x, y, z);
+    }
+  };
   const run = (pass: FusingPass): void => {
     const all = pending;
     pending = [];
-    let set: object | undefined;
-    for (let at = 0; at < all.length;) {
-      const dispatch = all[at];
-      if (!dispatch) break;
-      const sequence = sequenceAt(all, at);
-      const fusion = sequence?.fusion;
-      const ready = fusion?.ready;
-      const now = ready ?? dispatch;
-      if (now.pipeline !== set) setPipeline.call(pass, (set = now.pipeline));
-      setBindGroup.call(pass, 0, now.group);
-      if (ready) dispatchWorkgroups.call(pass, fusion?.workgroups ?? 0, 1, 1);
-      else dispatchWorkgroups.call(pass, dispatch.x, dispatch.y, dispatch.z);
-      at += ready ? (sequence?.dispatches.length ?? 1) : 1;
-    }
+    encode(pass, resolve(all));
   };
   const enter = (pass: FusingPass): void => {
     if (open === pass) return;
@@ -192,6 +200,14 @@ export function fusePrograms({ GPUDevice, GPUComputePassEncoder }: FusingClasses
     enter(this);
     if (pipeline && group) pending.push({ pipeline, group, x, y, z });
   };
+  // A list that is run for each token is looked through only when there is something new to know.
+  GPUComputePassEncoder.prototype.dispatchAll = function (this: FusingPass, all) {
+    enter(this);
+    run(this);
+    let known = resolved.get(all);
+    if (known?.of !== version) resolved.set(all, (known = { of: version, list: resolve(all) }));
+    encode(this, known.list);
+  };
   GPUComputePassEncoder.prototype.end = function (this: FusingPass) {
     enter(this);
     run(this);
@@ -208,7 +224,8 @@ function isAhead({ dispatches, fusion }: Sequence, all: readonly Dispatch[], at:
     const found = all[at + index];
     if (!expected || !found || expected.group !== found.group || expected.pipeline !== found.pipeline)
       return false;
-    if (expected.x !== found.x || expected.y !== found.y || expected.z !== found.z) return false;
+    if (expected.x !== found.x || expected.y !== found.y || (expected.z ?? 1) !== (found.z ?? 1))
+      return false;
   }
   return true;
 }

@@ -29,11 +29,22 @@ export interface PipelineDescriptor {
   readonly compute: { readonly module: object; readonly entryPoint?: string; readonly constants?: object };
 }
 
+/** A program that is run. */
+export interface Dispatch {
+  readonly pipeline: object;
+  readonly group: object;
+  readonly x: number;
+  readonly y: number;
+  readonly z?: number;
+}
+
 export interface FusingPass {
   setPipeline: (pipeline: object) => void;
   setBindGroup: (index: number, group: object, ...offsets: unknown[]) => void;
   dispatchWorkgroups: (x: number, y?: number, z?: number) => void;
   end: () => void;
+  /** Of ours: runs a list that never changes, and that will be run again. */
+  dispatchAll?: (list: readonly Dispatch[]) => void;
 }
 
 /** The part of WebGPU's classes through which programs are run. */

@@ -1,7 +1,12 @@
 import vm from "node:vm";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type CommandStream, openCommandStream } from "../../../../../src/engine/gpu/calls/command-stream.ts";
-import type { GpuBuffer, GpuDevice, GpuPass } from "../../../../../src/engine/gpu/calls/webgpu-types.ts";
+import type {
+  GpuBuffer,
+  GpuDevice,
+  GpuDispatch,
+  GpuPass,
+} from "../../../../../src/engine/gpu/calls/webgpu-types.ts";
 
 const CELLS = { stream: 16, words: 24, pass: 32 };
 const STREAM = 64;
@@ -17,6 +22,8 @@ interface Recorded extends GpuDevice {
   readonly written: { readonly buffer: object; readonly data: Uint8Array }[];
   lose(): void;
   fail: () => void;
+  /** What passes do with whole lists, if they take any. */
+  dispatchAll?: GpuPass["dispatchAll"];
   /** Throws when work is submitted. */
   isBroken: boolean;
 }
@@ -53,7 +60,13 @@ function recordDevice(): Recorded {
       calls.push("group");
       return { name: `group ${++made}`, descriptor };
     },
-    createCommandEncoder: () => ({ beginComputePass: () => pass(calls), finish: () => ({}) }),
+    createCommandEncoder: () => ({
+      beginComputePass: () => ({
+        ...pass(calls),
+        ...(device.dispatchAll && { dispatchAll: device.dispatchAll }),
+      }),
+      finish: () => ({}),
+    }),
     addEventListener: (_event, listener) => void (device.fail = listener),
   };
   return device;
@@ -278,6 +291,17 @@ describe("a recording", () => {
       .split("submit")
       .map((part) => part.split(" x 2 x 1").length - 1);
     expect(parts).toEqual([32, 128, 440, 0]);
+  });
+
+  test("is the same lists each time, where passes take whole lists", () => {
+    record(0, ...Array.from({ length: 200 }, (_, x) => ({ x })));
+    const lists: (readonly GpuDispatch[])[] = [];
+    device.dispatchAll = (list) => void lists.push(list);
+    expect(replay(0)?.slice(-4)).toEqual(["end", "submit", "end", "submit"]);
+    replay(0);
+    expect(lists.map(({ length }) => length)).toEqual([32, 168, 32, 168]);
+    expect(lists[2]).toBe(lists[0]);
+    expect(lists[1]?.at(-1)).toMatchObject({ pipeline: PIPELINES.get(8), x: 199, y: 2 });
   });
 
   test("is one of several, and its place can be taken", () => {

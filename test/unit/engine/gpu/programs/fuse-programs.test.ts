@@ -92,6 +92,15 @@ function run(...programs: readonly { pipeline: object; group: object; x?: number
   return ran;
 }
 
+/** Runs a list in a pass of its own, and returns what WebGPU ran. */
+function runList(list: readonly { pipeline: object; group: object; x: number; y: number }[]): Ran[] {
+  ran = [];
+  const pass = { ...classes.GPUComputePassEncoder.prototype };
+  pass.dispatchAll?.(list);
+  pass.end();
+  return ran;
+}
+
 async function compiled(works: boolean): Promise<void> {
   // Its module is checked first.
   await expect.poll(() => compiling.length).toBe(1);
@@ -145,4 +154,36 @@ test("nothing is compiled for programs that depend on each other, are used once,
   for (const _ of [1, 2, 3]) run(key, value);
   await new Promise((resolve) => setImmediate(resolve));
   expect(compiling).toEqual([]);
+});
+
+test("a list that is run again and again is run as what is compiled in the meantime", async () => {
+  const list = [
+    { ...writeTo(0), x: 2, y: 1 },
+    { ...writeTo(256), x: 3, y: 1 },
+  ];
+  const own = [
+    { pipeline: "own", x: 2 },
+    { pipeline: "own", x: 3 },
+  ];
+  expect(runList(list)).toEqual(own);
+  expect(runList(list)).toEqual(own);
+  expect(runList(list)).toEqual(own);
+  await compiled(true);
+  expect(runList(list)).toEqual([{ pipeline: "fused", x: 5 }]);
+  // Another list of the same programs, and the programs one by one.
+  expect(runList(list.slice(0, 1))).toEqual(own.slice(0, 1));
+  expect(run(...list)).toEqual([{ pipeline: "fused", x: 5 }]);
+  expect(runList(list)).toEqual([{ pipeline: "fused", x: 5 }]);
+});
+
+test("a list comes behind what was asked for before it", () => {
+  const [key, value] = [writeTo(0), writeTo(256)];
+  ran = [];
+  const pass = { ...classes.GPUComputePassEncoder.prototype };
+  pass.setPipeline(key.pipeline);
+  pass.setBindGroup(0, key.group);
+  pass.dispatchWorkgroups(1);
+  pass.dispatchAll?.([{ ...value, x: 5, y: 1 }]);
+  pass.end();
+  expect(ran.map(({ x }) => x)).toEqual([1, 5]);
 });
