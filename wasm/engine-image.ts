@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "c5cfe077977c50485489b372f75815a084fd73f24376649804a6b17c72f5118e";
+const KERNELS_SHA256 = "053cf20e6f9b3f5615c34680e075d752531dd8b5d838611bc0d8379640b4dea6";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "583bf8b3b12c49925985888d80f6ac58d34662427d4e683a7758502534263536";
+export const IMAGE_SHA256 = "f70cbff6f419fa78577fd2d55f21bf2337aa699b2048b76e2cfbd3d9ba3c7c93";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

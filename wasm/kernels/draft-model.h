@@ -3,9 +3,9 @@
 // llama.cpp's server has it read whatever the model reads, whether it is asked for guesses or not, and again what it has
 // guessed itself. Here it reads prompts along with the model, and apart from that only what it lacks when it is asked.
 //
-// Models that do not agree do so in the next request as well. So a draft model that was no help rests on beyond the end of a
-// request, and reads no prompts then. When it may be asked again in the middle of a text, it has missed so much that reading it
-// would cost more than what guesses may lose: it waits for the next prompt.
+// Models that agree, or do not, do so in the next request as well. So a draft model that was a help goes on with as long guesses,
+// and one that was none rests on beyond the end of a request, and reads no prompts then. When it may be asked again in the middle
+// of a text, it has missed so much that reading it would cost more than what guesses may lose: it waits for the next prompt.
 #pragma once
 #include "speculation.h"
 
@@ -27,9 +27,6 @@ typedef struct {
 } batch_token;
 
 _Static_assert(sizeof(batch_token) == BYTES_OF_TOKEN, "common_batch's tokens");
-
-// A step of the draft model in hundredths of one of the model. src/engine/core/draft-cost.ts tells it.
-#define COST_OF_DRAFT (*(const int32_t *)COST_OF_DRAFT_CELL)
 
 enum { MOST_LACKED = 512 }; // tokens: more would keep others waiting
 

@@ -3,7 +3,7 @@
 //
 // Whether guesses are worth their step is learned while a slot generates. One that is checked in vain costs a part of a step;
 // when guesses cost more than they save, they rest for a while, and then longer. What a text repeats is another matter in the
-// next request, which begins carefully if the last one had to rest; a draft model rests on (draft-model.h).
+// next request, which begins carefully if the last one had to rest; what is known of a draft model stays (draft-model.h).
 #pragma once
 #include "given-tokens.h"
 #include "grammar-tokens.h"
@@ -52,10 +52,14 @@ enum { BY_LOOK_UP, BY_DRAFT, KINDS };
 enum {
   COST_OF_GUESS = 10,  // a step with guesses
   COST_OF_TOKEN = 52,  // and each of those: see scripts/bench/steps.ts
-  MOST_CREDIT = 600,
+  MOST_CREDIT = 900,   // with which a guess may be as long as it likes
+  ADVANCE = 200,       // that a wrong guess may cost beyond the credit
   FORGIVING_CREDIT = 300,
   CREDIT_AFTER_REST = 50,
 };
+
+// A step of the draft model. src/engine/core/draft-cost.ts tells it.
+#define COST_OF_DRAFT (*(const int32_t *)COST_OF_DRAFT_CELL)
 
 // Two wrong guesses.
 INLINE int32_t first_credit(int kind) { return kind == BY_DRAFT ? 150 : 100; }
@@ -94,10 +98,10 @@ static void begin_request(guess_record *known, int32_t task, int kind) {
   if (known->task == task) return;
   known->task = task;
   known->length = known->guessed = known->spent = 0;
-  known->most = FIRST_GUESS;
-  known->credit = known->pause > 0 ? CREDIT_AFTER_REST : first_credit(kind);
   if (kind == BY_DRAFT) return;
+  known->most = FIRST_GUESS;
   known->rest = 0;
+  known->credit = known->pause > 0 ? CREDIT_AFTER_REST : first_credit(kind);
   if (known->pause > 0) known->pause = first_pause(kind);
 }
 
@@ -109,8 +113,8 @@ static void learn(guess_record *known, int64_t length, int kind) {
   int64_t credit = known->credit + 100 * kept - spent;
   if (guessed > 0) {
     credit -= COST_OF_GUESS + COST_OF_TOKEN * guessed;
-    known->most = kept == guessed ? 2 * known->most + 1 : (int32_t)kept + 1;
-    if (known->most > MOST_GUESS) known->most = MOST_GUESS;
+    if (kept < guessed) known->most = (int32_t)kept + 1;
+    else if (known->most <= 2 * guessed) known->most = (int32_t)(2 * guessed < MOST_GUESS ? 2 * guessed + 1 : MOST_GUESS);
   }
   known->credit = (int32_t)(credit < MOST_CREDIT ? credit : MOST_CREDIT);
   if (credit >= FORGIVING_CREDIT) known->pause = 0;
@@ -134,6 +138,9 @@ static int64_t guess_limit(guess_record *known, const guess_wish *wish, const se
   int64_t limit = task->most_guessed;
   if (limit > wish->most) limit = wish->most;
   if (limit > known->most) limit = known->most;
+  const int64_t cost = kind == BY_DRAFT ? COST_OF_TOKEN + COST_OF_DRAFT : COST_OF_TOKEN;
+  const int64_t affordable = (known->credit + ADVANCE - COST_OF_GUESS) / cost;
+  if (known->credit < MOST_CREDIT && limit > affordable) limit = affordable;
   // Products take tokens in groups of four (mul-mat-repacked.h), and one is not guessed.
   return limit < 4 ? limit : limit - (limit + 1) % 4;
 }
@@ -209,7 +216,9 @@ void *kernel_speculative_init(speculative_params *params, uint32_t slots) {
 INLINE guess_record *record_of(int64_t slots, int64_t slot, int kind) {
   if (!RECORDS) {
     RECORDS = allocate_memory((uint64_t)slots * KINDS * sizeof(guess_record));
-    for (int64_t i = 0; i < slots * KINDS; i++) RECORDS[i] = (guess_record){.task = -1};
+    for (int64_t i = 0; i < slots * KINDS; i++) {
+      RECORDS[i] = (guess_record){.task = -1, .most = FIRST_GUESS, .credit = first_credit((int)(i % KINDS))};
+    }
   }
   return &RECORDS[slot * KINDS + kind];
 }

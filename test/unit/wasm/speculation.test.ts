@@ -309,10 +309,23 @@ function drafted(task: number, tokens: number, { sure, right }: Draft): number[]
 
 const steps = (made: readonly number[]): number => made.filter((length) => length > 0).length;
 
+/** Steps of one token that a guess of a draft model costs. */
+const costOf = (length: number): number => (length > 0 ? 0.1 + (0.52 + COST_OF_DRAFT / 100) * length : 0);
+const total = (figures: readonly number[]): number => figures.reduce((all, each) => all + each, 0);
+
 describe("guesses of a draft model", () => {
-  test("become longer while they are right, and go on in the next request", () => {
-    for (const task of [1, 2])
-      expect(drafted(task, 64, { sure: 64, right: true })).toEqual([1, 3, 7, 15, 31, 63]);
+  test("become longer as what they saved pays for a wrong one, and go on in the next request", () => {
+    const right = { sure: 15, right: true };
+    expect(drafted(1, 64, right)).toEqual([1, 3, 3, 7, 7, 11, 15, 15]);
+    expect(drafted(2, 64, right)).toEqual([15, 15, 15, 15]);
+    expect(drafted(3, 32, { ...right, right: false }).slice(0, 3)).toEqual([15, 0, 0]);
+  });
+
+  test.each([1, 3, 7, 15])("lose little, however long the first ones were right, up to %i tokens", (sure) => {
+    const saved = total(drafted(1, 20, { sure, right: true }).map((length) => length - costOf(length)));
+    const wrong = drafted(2, 200, { sure, right: false });
+    expect(wrong.at(-1)).toBe(0);
+    expect(total(wrong.map(costOf)) - saved).toBeLessThan(3.5);
   });
 
   test("rest when they are wrong, also in the next requests", () => {
@@ -335,11 +348,16 @@ describe("guesses of a draft model", () => {
     expect(asked(117)).toBe(0);
   });
 
-  test("are tried again after a rest, and trusted when they are right", () => {
-    drafted(1, 64, { sure: 64, right: false });
-    for (let task = 2; task < 6; task++) drafted(task, 64, { sure: 64, right: true });
-    expect(drafted(6, 64, { sure: 64, right: true })).toEqual([1, 3, 7, 15, 31, 63]);
-    expect(drafted(7, 64, { sure: 64, right: false }).slice(0, 3)).toEqual([1, 1, 0]);
+  test("are tried again after a rest, and go on when they are right", () => {
+    drafted(1, 64, { sure: 15, right: false });
+    const made = Array.from({ length: 8 }, (_, at) => drafted(2 + at, 64, { sure: 15, right: true }));
+    expect(
+      made
+        .slice(0, 3)
+        .flat()
+        .every((length) => length === 0),
+    ).toBe(true);
+    expect(made.at(-1)).toEqual([15, 15, 15, 15]);
   });
 
   test("are not worth reading much that was missed in the middle of an answer", () => {

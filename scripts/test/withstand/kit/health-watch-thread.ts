@@ -1,10 +1,12 @@
+import { readFileSync } from "node:fs";
 import http from "node:http";
 import { parentPort, workerData } from "node:worker_threads";
 import { z } from "zod";
 
 /**
- * Asks /health again and again, in a thread of its own so that a busy script does not look like a busy daemon. Sends
- * what it has seen when it is asked to stop.
+ * Asks /health again and again, in a thread of its own so that a busy script does not look like a busy daemon, and without
+ * the time for which the daemon or this thread waited for a processor, so that a busy machine does not either. Sends what it
+ * has seen when it is asked to stop.
  */
 
 /** Pause between two requests. */
@@ -22,7 +24,9 @@ export interface HealthRecord {
 }
 
 const KEPT = 20;
-const { url } = z.object({ url: z.string() }).parse(workerData);
+const { url, pid } = z.object({ url: z.string(), pid: z.int() }).parse(workerData);
+/** Threads that take part in an answer: the daemon's first one and this one. */
+const THREADS = [`/proc/${pid}/task/${pid}/schedstat`, "/proc/thread-self/schedstat"];
 const failed: string[] = [];
 let slowestMs: number[] = [];
 let asked = 0;
@@ -33,15 +37,25 @@ parentPort?.once("message", () => stop.abort());
 async function watch(): Promise<void> {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   while (!stop.signal.aborted) {
-    const startedAt = performance.now();
+    const startedAt = performance.now() - starvedMs();
     const outcome = await ask(agent);
     asked += 1;
     if (outcome !== "200" && failed.length < KEPT) failed.push(outcome);
-    slowestMs = [...slowestMs, performance.now() - startedAt].toSorted((a, b) => b - a).slice(0, KEPT);
+    const millis = performance.now() - starvedMs() - startedAt;
+    slowestMs = [...slowestMs, millis].toSorted((a, b) => b - a).slice(0, KEPT);
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
   agent.destroy();
   parentPort?.postMessage({ asked, failed, slowestMs } satisfies HealthRecord, []);
+}
+
+/** Milliseconds for which the threads were ready and waited for a processor; 0 where the system does not tell. */
+function starvedMs(): number {
+  try {
+    return THREADS.reduce((sum, file) => sum + Number(readFileSync(file, "utf8").split(" ")[1]) / 1e6, 0);
+  } catch {
+    return 0;
+  }
 }
 
 function ask(agent: http.Agent): Promise<string> {

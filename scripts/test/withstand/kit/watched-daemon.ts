@@ -20,7 +20,7 @@ export class WatchedDaemon {
     this.daemon = daemon;
     this.#findings = findings;
     this.#health = new Worker(new URL("health-watch-thread.ts", import.meta.url), {
-      workerData: { url: daemon.url },
+      workerData: { url: daemon.url, pid: daemon.pid },
     });
     this.#canary = new CanaryStream(daemon.url, findings);
     void this.#watchEnd();
