@@ -1,7 +1,12 @@
 import { randomBytes } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import Anthropic from "@anthropic-ai/sdk";
 import OpenAI, { toFile } from "openai";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { runCli } from "../e2e/cli-process.ts";
 import {
   BatchMachines,
   createBatch,
@@ -102,6 +107,40 @@ async function answeredBy({ url }: TestDaemon): Promise<number> {
   );
 }
 
+/** The same command on another machine goes on with the same batch. */
+async function goOnWithCommand(one: TestDaemon, two: TestDaemon): Promise<void> {
+  const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-batch-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const input = path.join(folder, "in.jsonl");
+  writeFileSync(input, [1, 2, 3].map((at) => `${JSON.stringify(lineOf(at, FLEET_MODEL))}\n`).join(""));
+  const run = async ({ socket }: TestDaemon, output: string): Promise<string> => {
+    const file = path.join(folder, output);
+    const result = await runCli(["batch", input, "-o", file], { env: { SERVICE_SOCKET: socket } });
+    expect(result).toMatchObject({ code: 0 });
+    return readFileSync(file, "utf8");
+  };
+  const answers = await run(one, "one.jsonl");
+  expect(answers.trimEnd().split("\n")).toHaveLength(3);
+  // With the same ids of requests: nothing was answered again.
+  expect(await run(two, "two.jsonl")).toBe(answers);
+}
+
+/** Anthropic's API has batches of its own. */
+async function readMessages(one: TestDaemon, two: TestDaemon): Promise<void> {
+  const [first, second] = [one, two].map(({ url }) => new Anthropic({ baseURL: url, apiKey: "any" }));
+  if (!first || !second) throw new Error("there are no clients");
+  const messages = [{ role: "user" as const, content: "Hello" }];
+  const params = { model: FLEET_MODEL, max_tokens: 2, messages };
+  const { id } = await first.messages.batches.create({ requests: [{ custom_id: "one", params }] });
+  await expect
+    .poll(async () => (await second.messages.batches.retrieve(id)).processing_status, { interval: 100 })
+    .toBe("ended");
+  const results: string[] = [];
+  for await (const { custom_id: custom, result } of await second.messages.batches.results(id))
+    results.push(`${custom} ${result.type}`);
+  expect(results).toEqual(["one succeeded"]);
+}
+
 async function startFleet(): Promise<{ fleet: TestFleet; daemons: TestDaemon[] }> {
   const fleet = await TestFleet.start({ jetStream: true });
   onTestFinished(async () => await fleet.stop());
@@ -125,6 +164,8 @@ describe.skipIf(NATS_SERVER === null)("batches that all machines of a fleet answ
       for (const daemon of daemons) expect(await answeredBy(daemon)).toBeGreaterThan(0);
       const listed = await second.batches.list();
       expect(listed.data.map(({ id }) => id)).toEqual([whole]);
+      await goOnWithCommand(one, two);
+      await readMessages(one, two);
 
       const cancelled = await create(first, 2000);
       await third.batches.cancel(cancelled);

@@ -64,6 +64,8 @@ export interface MachineOptions {
 /** The batches of one machine, with what lets it vanish. */
 export interface BatchMachine {
   readonly batches: FleetBatches;
+  /** Those of this machine alone. */
+  readonly own: BatchRoom;
   readonly place: JetStreamPlace;
   /** Removes what is too old. */
   sweep(): Promise<void>;
@@ -109,10 +111,11 @@ export class BatchMachines {
     const own = { card: { ...card(name), models: mine }, beat: beat(name) };
     const parts = { formats: { [TEXT_API]: TEXT_LINES }, events, onLine: () => undefined, config, logger };
     const place = new JetStreamPlace(connection, this.#prefix, logger);
+    const room = new BatchRoom({ ...parts, ...(now && { now }) });
     const batches = new FleetBatches({
       ...parts,
       ...(now && { now }),
-      own: new BatchRoom({ ...parts, ...(now && { now }) }),
+      own: room,
       place,
       selfId: idOf(name),
       models: new BatchModels({
@@ -144,6 +147,7 @@ export class BatchMachines {
     };
     const machine: BatchMachine = {
       batches,
+      own: room,
       place,
       sweep: async () => await batches.sweep(),
       ended,

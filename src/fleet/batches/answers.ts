@@ -1,7 +1,6 @@
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
-import { AckPolicy, type ConsumerInfo, DeliverPolicy, type JetStreamManager } from "@nats-io/jetstream";
-import { headers, type MsgHdrs } from "@nats-io/transport-node";
+import { headers } from "@nats-io/transport-node";
 import { z } from "zod";
 import type { BatchUsage, LineCounts, LineOutcome, RouteAnswer, RunOutcome } from "../../batches/batch.ts";
 import { ServiceError } from "../../errors/service-error.ts";
@@ -16,12 +15,6 @@ const PART_BYTES = 128 * 1024;
 /** Of an answer that is unpacked, whoever has written it. */
 const MOST_BYTES = 256 * 1024 * 1024;
 const MOST_PARTS = 4096;
-/** Headers that are read at once. */
-const READ_AT_ONCE = 2000;
-/** Longer than the server takes for them. */
-const READ_MS = 10_000;
-/** A reader that has died is forgotten after this. */
-const READER_MS = 15_000;
 const HEADER = "Daybreak-Answer";
 
 const outcomeSchema = z.tuple([
@@ -125,14 +118,14 @@ export class Answers {
     return tally;
   }
 
-  /** Forgets what was counted: it is of no use any longer. */
-  forget(batch: string): void {
-    this.#tallies.delete(batch);
+  /** Forgets what was counted of all other batches, which are over. */
+  forgetAllBut(open: ReadonlySet<string>): void {
+    for (const batch of this.#tallies.keys()) if (!open.has(batch)) this.#tallies.delete(batch);
   }
 
   /** Removes all answers of a batch. */
   async remove(batch: string): Promise<void> {
-    this.forget(batch);
+    this.#tallies.delete(batch);
     await this.#place.purge("batchdata", this.#subject("answer", batch, "*"));
     await this.#place.purge("batchdata", this.#subject("part", batch, ">"));
   }
@@ -183,52 +176,15 @@ export class Answers {
   }
 
   async #catchUp(batch: string, tally: OpenTally): Promise<void> {
-    const stream = this.#place.stream("batchdata");
-    await this.#place.use(async (manager) => {
-      const reader = await manager.consumers.add(stream, {
-        filter_subject: this.#subject("answer", batch, "*"),
-        deliver_policy: DeliverPolicy.StartSequence,
-        opt_start_seq: tally.seq + 1,
-        ack_policy: AckPolicy.None,
-        headers_only: true,
-        mem_storage: true,
-        num_replicas: 1,
-        inactive_threshold: READER_MS * 1e6,
-      });
-      try {
-        await readHeaders(manager, reader, (subject, header, seq) => {
-          tally.add(Number(subject.split(".").at(-1)), header);
-          tally.seq = Math.max(tally.seq, seq);
-        });
-      } finally {
-        await manager.consumers.delete(stream, reader.name).catch(() => undefined);
-      }
+    const filter = this.#subject("answer", batch, "*");
+    const options = { from: tally.seq + 1, headersOnly: true };
+    await this.#place.readAll("batchdata", filter, options, ({ subject, headers: found, seq }) => {
+      tally.add(Number(subject.split(".").at(-1)), found?.get(HEADER) ?? "");
+      tally.seq = Math.max(tally.seq, seq);
     });
   }
 
   #subject(kind: "answer" | "part", ...parts: readonly string[]): string {
     return this.#place.subject("batchdata", kind, ...parts);
   }
-}
-
-async function readHeaders(
-  manager: JetStreamManager,
-  reader: ConsumerInfo,
-  take: (subject: string, header: string, seq: number) => void,
-): Promise<void> {
-  const consumer = manager.jetstream().consumers.getConsumerFromInfo(reader);
-  for (let left = reader.num_pending; left > 0;) {
-    const before = left;
-    const messages = await consumer.fetch({ max_messages: Math.min(left, READ_AT_ONCE), expires: READ_MS });
-    for await (const { subject, headers: found, seq } of messages) {
-      take(subject, headerOf(found), seq);
-      left -= 1;
-    }
-    // What comes later is read the next time.
-    if (left === before) return;
-  }
-}
-
-function headerOf(found: MsgHdrs | undefined): string {
-  return found?.get(HEADER) ?? "";
 }

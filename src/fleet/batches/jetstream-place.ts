@@ -1,8 +1,11 @@
 import {
+  AckPolicy,
+  DeliverPolicy,
   type JetStreamManager,
   JetStreamApiError,
   JetStreamError,
   jetstreamManager,
+  type JsMsg,
 } from "@nats-io/jetstream";
 import { errors, type MsgHdrs, type NatsConnection } from "@nats-io/transport-node";
 import type { Logger } from "pino";
@@ -13,8 +16,13 @@ import { makeStreams, type StreamKind, streamName } from "./batch-streams.ts";
 
 /** A request to the server; longer than a server takes that is only busy. */
 const TIMEOUT_MS = 5000;
+/** Messages that are read at once, and longer than the server takes for them. */
+const READ_AT_ONCE = 2000;
+const READ_MS = 10_000;
+/** A reader that has died is forgotten after this. */
+const READER_MS = 15_000;
 /** Before the streams are looked for again, where they have been and where they have never been. */
-const PAUSE_MS = { known: 1000, unknown: 30_000 };
+const PAUSE_MS = { known: 1000, unknown: 300_000 };
 const RETRY_AFTER_SECS = 1;
 
 /** JetStream's own numbers of errors. */
@@ -160,6 +168,42 @@ export class JetStreamPlace {
     return await this.use(async ({ streams }) => {
       const { state } = await streams.info(this.stream(kind), { subjects_filter: filter });
       return Object.keys(state.subjects ?? {});
+    });
+  }
+
+  /** Reads all messages of a filter from a number on, in their order; without their content if `headersOnly`. */
+  async readAll(
+    kind: StreamKind,
+    filter: string,
+    { from = 1, headersOnly = false }: { readonly from?: number; readonly headersOnly?: boolean },
+    take: (message: JsMsg) => void,
+  ): Promise<void> {
+    await this.use(async (manager) => {
+      const stream = this.stream(kind);
+      const reader = await manager.consumers.add(stream, {
+        filter_subject: filter,
+        deliver_policy: DeliverPolicy.StartSequence,
+        opt_start_seq: from,
+        ack_policy: AckPolicy.None,
+        headers_only: headersOnly,
+        mem_storage: true,
+        num_replicas: 1,
+        inactive_threshold: READER_MS * 1e6,
+      });
+      try {
+        const consumer = manager.jetstream().consumers.getConsumerFromInfo(reader);
+        for (let left = reader.num_pending; left > 0;) {
+          const wish = { max_messages: Math.min(left, READ_AT_ONCE), expires: READ_MS };
+          const before = left;
+          for await (const message of await consumer.fetch(wish)) {
+            take(message);
+            left -= 1;
+          }
+          if (left === before) throw new errors.TimeoutError();
+        }
+      } finally {
+        await manager.consumers.delete(stream, reader.name).catch(() => undefined);
+      }
     });
   }
 

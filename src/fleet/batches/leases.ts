@@ -42,7 +42,9 @@ export class Leases {
   /** Ids of all batches with a lease. */
   async ids(): Promise<readonly string[]> {
     const subjects = await this.#place.subjects("batches", this.#subject("*"));
-    return subjects.map((subject) => subject.split(".").at(-1) ?? "").filter(isSharedId);
+    const ids = subjects.map((subject) => subject.split(".").at(-1) ?? "");
+    for (const id of this.#seen.keys()) if (!ids.includes(id)) this.#seen.delete(id);
+    return ids.filter(isSharedId);
   }
 
   /** Whether this machine has a lease, as far as it can know. */

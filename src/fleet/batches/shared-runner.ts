@@ -12,9 +12,13 @@ import type { SharedBatch } from "./batch-record.ts";
 
 /** How often batches are looked at when nothing is heard of them. */
 const LOOK_MS = 1000;
+/** Batches that are looked at so often. */
+const OFTEN_LOOKED_AT = 64;
 /** Before a batch goes on whose server is away, or that has failed. */
 const AWAY_MS = 1000;
 const RETRY_MS = 10_000;
+/** Failures in a row of a server that does not answer, until the log has one. */
+const TOLD_AFTER = 10;
 /** A machine that does not know yet that a batch is over may still answer a line; what it says is removed after this. */
 const REMAINS_MS = 15_000;
 /** How often it is looked whether lines were lost. */
@@ -91,29 +95,39 @@ export class SharedRunner {
     while (!this.#stopping.signal.aborted) {
       const news = this.#news.promise;
       if ((await this.#options.place.home()) === "fleet") {
-        const ids = await this.#options.leases.ids().catch(() => []);
-        for (const id of ids) this.take({ id });
+        await this.#takeAll().catch(() => undefined);
       }
       await this.#pause(news);
     }
+  }
+
+  async #takeAll(): Promise<void> {
+    const ids = new Set(await this.#options.leases.ids());
+    for (const id of ids) this.take({ id });
+    this.#options.answers.forgetAllBut(ids);
+    for (const id of this.#lookedAt.keys()) if (!ids.has(id)) this.#lookedAt.delete(id);
   }
 
   /** Never rejects. */
   async #follow(id: string): Promise<void> {
     const { logger } = this.#options;
     const lines = new RunnerOfLines(this.#options);
+    let failures = 0;
     while (!this.#stopping.signal.aborted) {
       // What is heard from now on is looked at in the next round.
       const news = this.#news.promise;
       try {
         if (await this.#look(id, lines)) break;
+        failures = 0;
         await this.#pause(news);
       } catch (error) {
         const { code, message } = ServiceError.from(error);
-        // That the server is away has been told.
-        const isAway = code === "fleet_unreachable" && !this.#options.place.isConnected;
+        // That the server is away has been told; for a moment after it is back, it may not answer.
+        const isAway = code === "fleet_unreachable";
         const wait = isAway ? AWAY_MS : RETRY_MS;
-        if (!isAway) logger.warn({ batch: id, err: error }, `A batch waits for ${wait / 1000} s: ${message}`);
+        failures += 1;
+        if (!isAway || failures === TOLD_AFTER)
+          logger.warn({ batch: id, err: error }, `A batch waits for ${wait / 1000} s: ${message}`);
         await sleep(wait, undefined, { signal: this.#stopping.signal, ref: false }).catch(() => undefined);
       }
     }
@@ -199,8 +213,11 @@ export class SharedRunner {
 
   async #pause(news: Promise<void>): Promise<void> {
     const timer = new AbortController();
-    const slept = sleep(LOOK_MS, undefined, { signal: timer.signal, ref: false }).catch(() => undefined);
-    await Promise.race([slept, news]);
+    const signal = AbortSignal.any([timer.signal, this.#stopping.signal]);
+    // With very many batches, each is looked at less often, and not for all that is heard.
+    const rounds = Math.ceil(Math.max(1, this.#jobs.size) / OFTEN_LOOKED_AT);
+    const slept = sleep(LOOK_MS * rounds, undefined, { signal, ref: false }).catch(() => undefined);
+    await (rounds > 1 ? slept : Promise.race([slept, news]));
     timer.abort();
   }
 }

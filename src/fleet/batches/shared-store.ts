@@ -199,10 +199,12 @@ export class SharedStore implements BatchRecords {
     kind: "file" | "batch",
     schema: Schema,
   ): Promise<readonly z.output<Schema>[]> {
-    const subjects = await this.#options.place.subjects("batches", this.#subject(kind, "*"));
-    const ids = subjects.map((subject) => subject.split(".").at(-1) ?? "");
-    const read = await inOrder(ids, async (id) => await this.#get(kind, id, schema));
-    return read.flatMap((found) => (found ? [found.value] : []));
+    const values: z.output<Schema>[] = [];
+    await this.#options.place.readAll("batches", this.#subject(kind, "*"), {}, ({ data }) => {
+      const value = readJson(schema, data);
+      if (value !== undefined) values.push(value);
+    });
+    return values;
   }
 }
 

@@ -154,6 +154,39 @@ describe.skipIf(NATS_SERVER === null)("batches of a fleet", () => {
     expect(await outputOf(two.batches, id)).toHaveLength(10);
   });
 
+  test("what a machine has had before is found and listed beside what the fleet has", async () => {
+    let time = 1_000_000_000_000;
+    const { batches, own } = await fleet.join("one", { now: () => (time += 1000) });
+    const ids: string[] = [];
+    for (const store of [own, own, own, batches, batches, batches]) {
+      await using received = await store.receive([new Uint8Array(1)]);
+      ids.push((await received.keep({ viewer: undefined, purpose: "batch", name: "" })).id);
+    }
+    expect(ids.map(isSharedId)).toEqual([false, false, false, true, true, true]);
+    for (const id of ids) expect((await batches.file(undefined, id, ["batch"])).id).toBe(id);
+    const page = async (query: object): Promise<readonly [string, boolean]> => {
+      const all = { viewer: undefined, limit: 2, descending: false, purposes: ["batch"] as const, ...query };
+      const { items, hasMore } = await batches.files(all);
+      return [items.map(({ id }) => ids.indexOf(id)).join(" "), hasMore];
+    };
+    expect(await page({})).toEqual(["0 1", true]);
+    expect(await page({ limit: 3 })).toEqual(["0 1 2", true]);
+    expect(await page({ after: ids[1] })).toEqual(["2 3", true]);
+    expect(await page({ after: ids[3] })).toEqual(["4 5", false]);
+    expect(await page({ limit: 6 })).toEqual(["0 1 2 3 4 5", false]);
+    expect(await page({ limit: 10 })).toEqual(["0 1 2 3 4 5", false]);
+    expect(await page({ descending: true, limit: 4 })).toEqual(["5 4 3 2", true]);
+    expect(await page({ descending: true, after: ids[2] })).toEqual(["1 0", false]);
+    expect(await page({ descending: true, before: ids[1] })).toEqual(["3 2", true]);
+    expect(await page({ before: ids[4] })).toEqual(["2 3", true]);
+    expect(await page({ before: ids[2] })).toEqual(["0 1", false]);
+    const { id } = await createBatch(own, named(2));
+    expect((await batches.batch(undefined, TEXT_API, id)).id).toBe(id);
+    await expect
+      .poll(async () => (await batches.batch(undefined, TEXT_API, id)).status, { interval: 20 })
+      .toBe("completed");
+  });
+
   test("a line that asks for anything but an answer is refused", async () => {
     const asked: string[] = [];
     const one = await fleet.join("one", {
