@@ -143,6 +143,12 @@ export const CHANGES: readonly Change[] = [
     },
   },
   {
+    what: "An answer can begin with tokens that it is given, and tells the tokens that it has.",
+    why: "An answer whose machine is gone goes on elsewhere, in the state of sampling, grammar and text that it had.",
+    check: "test/engine/given-tokens.test.ts",
+    replace: { kernel_sampler_sample: "common_sampler_sample" },
+  },
+  {
     what: "Under a grammar only text comes that an answer shows; a request ends with an error when no token fits.",
     why: "The package takes names of special tokens for text, and other bytes for characters; where none fits it may abort.",
     check: "test/unit/wasm/grammar.test.ts",

@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "973126b206af150ec4f316a94701d76170cec27ff688be0b6ceafb47d634a237";
+const KERNELS_SHA256 = "053cf20e6f9b3f5615c34680e075d752531dd8b5d838611bc0d8379640b4dea6";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "24c2260f51296dbf5f8f8fb24fe2149a5be64460557808126eba346bca3b2daf";
+export const IMAGE_SHA256 = "f70cbff6f419fa78577fd2d55f21bf2337aa699b2048b76e2cfbd3d9ba3c7c93";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

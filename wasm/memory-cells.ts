@@ -53,4 +53,11 @@ export const MEMORY_CELLS = {
   /** uint64 each: where a tensor for the GPU would be read to, and how much of it the GPU has been given instead. */
   uploadFrom: 344,
   uploadedBytes: 352,
+  /** uint64: the first of the lists of tokens with which answers begin (given-tokens.h). */
+  givenTokens: 360,
+  /** uint64: where tokens of answers are written down for the script, and uint32: how many have been. */
+  chosenTokens: 368,
+  chosenCount: 376,
+  /** uint8: 1 while a step of many tokens sums up as steps of one token do. */
+  sumsOfOneToken: 380,
 } as const;

@@ -4,6 +4,7 @@ import {
   doneEventSchema,
   generationEventSchema,
   generationInputSchema,
+  givenTokensSchema,
   MAX_TOP_LOGPROBS,
   outputFormatSchema,
   samplingSchema,
@@ -63,6 +64,10 @@ const generateSchema = z.object({
   emptyTokens: z.boolean().optional(),
   /** Also send each token as it is generated. */
   wantsTokens: z.boolean(),
+  /** Also tell the tokens of the answer by their number; absent: the one who asks does not know of it. */
+  wantsChosen: z.boolean().optional(),
+  /** What the answer begins with. A machine that does not know of it says the same tokens itself, as a rule. */
+  given: givenTokensSchema.optional(),
   cachePrompt: z.boolean().optional(),
   cacheReuse: count.optional(),
   shift: z.object({ keep: z.int().optional(), discard: z.int().optional() }).optional(),
@@ -166,14 +171,12 @@ const answerDoneSchema = doneEventSchema.extend({
   limitedBy: answerLimitSchema.optional(),
 });
 
+/** Those that are not for the reader of an answer are told in other ways. */
 const eventSchema = z.custom<InferenceEvent>((value) => {
-  const schema = isDone(value) ? answerDoneSchema : generationEventSchema;
-  return schema.safeParse(value).success;
+  const type = typeof value === "object" && value !== null ? String(Reflect.get(value, "type")) : "";
+  if (type === "answer-progress" || type === "tokens") return false;
+  return (type === "done" ? answerDoneSchema : generationEventSchema).safeParse(value).success;
 });
-
-function isDone(value: unknown): boolean {
-  return typeof value === "object" && value !== null && Reflect.get(value, "type") === "done";
-}
 
 /** What a machine tells the one who asked. A generation: begun, any number of events; anything else: one answer. */
 export const reportSchema = z.discriminatedUnion("type", [
@@ -187,6 +190,7 @@ export const reportSchema = z.discriminatedUnion("type", [
     type: z.literal("events"),
     events: z.array(eventSchema),
     tokens: z.array(tokenLogprobSchema).optional(),
+    chosen: z.object({ ids: givenTokensSchema, replaced: count }).optional(),
   }),
   z.object({ type: z.literal("answer"), answer: z.unknown() }),
   /** It refuses to begin: the reason for another machine to be asked. */

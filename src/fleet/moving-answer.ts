@@ -1,10 +1,14 @@
 import type { Logger } from "pino";
 import type { Deadline } from "../inference/deadline.ts";
-import type { InferenceEvent, InferenceStream } from "../inference/inference.ts";
+import type { AnswerMoves, InferenceEvent, InferenceStream } from "../inference/inference.ts";
 import type { RequestAccount } from "../inference/request-accounting.ts";
+import type { Metrics } from "../metrics/metrics.ts";
+import type { AnswerTokens } from "./answer-tokens.ts";
 import { mayWorkElsewhere, toClient } from "./answers-elsewhere.ts";
 import { MachineLost } from "./remote-calls.ts";
 import type { Transcript } from "./transcript.ts";
+
+type DoneEvent = Extract<InferenceEvent, { type: "done" }>;
 
 /** Moves of one answer: what moves more often is itself what ends machines. */
 const MOST_MOVES = 5;
@@ -18,10 +22,12 @@ export interface Giving {
 
 export interface MovingAnswerOptions {
   readonly first: Giving;
-  /** Has the answer begun again, on another machine if there is one. */
+  /** Has the answer begun again, on another machine if there is one, from the tokens that are known. */
   readonly again: () => Promise<Giving>;
   readonly transcript: Transcript;
+  readonly tokens: Pick<AnswerTokens, "replaced">;
   readonly account: RequestAccount;
+  readonly metrics: Pick<Metrics, "answerMoved">;
   readonly deadline: Deadline;
   /** Of the client. */
   readonly signal: AbortSignal;
@@ -31,14 +37,16 @@ export interface MovingAnswerOptions {
 }
 
 /**
- * The events of an answer that goes on when the machine that gives it is gone: another one gives it from the beginning, and
- * what the client has is left out. With equal engines, and a seed if one is used, it is the same answer.
+ * The events of an answer that goes on when the machine that gives it is gone: another one begins with the tokens that are known,
+ * or gives all of it again, and what the client has is left out.
  */
 export class MovingAnswer implements AsyncIterableIterator<InferenceEvent, undefined> {
   readonly #options: MovingAnswerOptions;
   readonly #events: AsyncGenerator<InferenceEvent, undefined, undefined>;
   #giving: Giving;
   #moves = 0;
+  /** When the client got the first piece. */
+  #firstAt: number | undefined;
   #isOver = false;
   #isLeft = false;
 
@@ -115,16 +123,36 @@ export class MovingAnswer implements AsyncIterableIterator<InferenceEvent, undef
   #count(event: InferenceEvent): InferenceEvent {
     const { account } = this.#options;
     if (event.type === "prompt-progress") account.prompted(event.processed, event.total);
-    else if (event.type !== "start" && event.type !== "tool-call-start") account.token();
+    else if (event.type !== "start" && event.type !== "tool-call-start") {
+      this.#firstAt ??= performance.now();
+      account.token();
+    }
     return event;
   }
 
-  #finish(done: Extract<InferenceEvent, { type: "done" }>): InferenceEvent {
+  #finish(done: DoneEvent): InferenceEvent {
     const { account, held } = this.#options;
     this.#isOver = true;
     this.#giving.leave();
     held[Symbol.dispose]();
-    return { ...account.generated(done), limitedBy: done.limitedBy };
+    const { limitedBy } = done;
+    if (this.#moves === 0) return { ...account.generated(done), limitedBy };
+    // The machine's own time is that of the rest alone.
+    const completionMs = performance.now() - (this.#firstAt ?? performance.now());
+    const whole = { ...done, timings: { ...done.timings, completionMs } };
+    return { ...account.generated(whole), limitedBy, moved: this.#tellMoves() };
+  }
+
+  #tellMoves(): AnswerMoves {
+    const { metrics, logger, tokens } = this.#options;
+    const moved = { times: this.#moves, otherTokens: tokens.replaced };
+    metrics.answerMoved(moved.otherTokens === 0);
+    if (moved.otherTokens > 0)
+      logger.warn(
+        { model: this.#giving.stream.model, ...moved },
+        "fleet: an answer went on otherwise than one machine would have said it",
+      );
+    return moved;
   }
 
   /** It ends before it is complete. */

@@ -1,4 +1,4 @@
-import type { InferenceEvent } from "../inference/inference.ts";
+import type { ChosenTokens, InferenceEvent } from "../inference/inference.ts";
 import type { TokenLogprob } from "../engine/protocol/generation.ts";
 import type { Report } from "./call-schemas.ts";
 import { encodeValue } from "./encode-value.ts";
@@ -29,6 +29,7 @@ export class ReportSender {
   #textAt = Number.NEGATIVE_INFINITY;
   #events: InferenceEvent[] = [];
   #tokens: TokenLogprob[] = [];
+  #chosen: { ids: number[]; replaced: number } | undefined;
   #isScheduled = false;
   #wake: (() => void) | undefined;
 
@@ -82,6 +83,13 @@ export class ReportSender {
     this.#schedule();
   }
 
+  chosen({ ids, replaced }: ChosenTokens): void {
+    this.#chosen ??= { ids: [], replaced: 0 };
+    this.#chosen.ids.push(...ids);
+    this.#chosen.replaced += replaced;
+    this.#schedule();
+  }
+
   /** Sends a report now, after the events before it. */
   report(report: Report): void {
     this.#flush();
@@ -107,13 +115,14 @@ export class ReportSender {
     this.#isScheduled = false;
     if (this.#begun) this.#write(this.#begun);
     this.#begun = undefined;
-    if (this.#events.length === 0 && this.#tokens.length === 0) return;
-    const tokens = this.#tokens;
-    this.#write({ type: "events", events: this.#events, ...(tokens.length > 0 && { tokens }) });
+    const [events, tokens, chosen] = [this.#events, this.#tokens, this.#chosen];
+    if (events.length === 0 && tokens.length === 0 && !chosen) return;
+    this.#write({ type: "events", events, ...(tokens.length > 0 && { tokens }), ...(chosen && { chosen }) });
     if (this.#hasText) this.#textAt = performance.now();
     this.#hasText = false;
     this.#events = [];
     this.#tokens = [];
+    this.#chosen = undefined;
   }
 
   #write(report: Report): void {

@@ -1,5 +1,5 @@
 import type { TokenLogprob } from "../engine/protocol/generation.ts";
-import type { Inference } from "../inference/inference.ts";
+import type { ChosenTokens, Inference } from "../inference/inference.ts";
 import type { CallRequest, GenerateCall } from "./call-schemas.ts";
 import type { ReportSender } from "./report-sender.ts";
 
@@ -47,24 +47,33 @@ async function answer(
 async function generate(
   inference: Inference,
   model: string,
-  { wantsTokens, ...request }: GenerateCall,
+  { wantsTokens, wantsChosen, ...request }: GenerateCall,
   sender: ReportSender,
   signal: AbortSignal,
 ): Promise<void> {
   // The first tokens may be generated before the answer has begun for its reader.
-  const early: TokenLogprob[] = [];
+  const early: (() => void)[] = [];
   let hasBegun = false;
-  const onTokens = (tokens: readonly TokenLogprob[]): void => {
-    if (hasBegun) sender.token(tokens);
-    else early.push(...tokens);
+  const tell = (say: () => void): void => {
+    if (hasBegun) say();
+    else early.push(say);
   };
+  const onTokens = (tokens: readonly TokenLogprob[]): void => tell(() => sender.token(tokens));
+  const onChosen = (tokens: ChosenTokens): void => tell(() => sender.chosen(tokens));
   const { loadMs, sampling, warnings, events } = await inference.generate(
-    { ...request, model, mayWait: false, isTimed: false, ...(wantsTokens && { onTokens }) },
+    {
+      ...request,
+      model,
+      mayWait: false,
+      isTimed: false,
+      ...(wantsTokens && { onTokens }),
+      ...(wantsChosen && { onChosen }),
+    },
     signal,
   );
   sender.begin({ type: "begun", loadMs, sampling, warnings: [...warnings] });
   hasBegun = true;
-  if (early.length > 0) sender.token(early);
+  for (const say of early) say();
   for await (const event of events) {
     await sender.room(signal);
     sender.event(event);

@@ -8,7 +8,7 @@ import type {
 } from "../engine/protocol/generation.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { AnswerLimit } from "./answer-limit.ts";
-import type { InferenceEvent } from "./inference.ts";
+import type { AnswerMoves, InferenceEvent } from "./inference.ts";
 
 /** A complete answer, folded from a stream of events. */
 export interface Answer {
@@ -21,6 +21,7 @@ export interface Answer {
   readonly stopSequence: string | undefined;
   /** Which limit cut it off. */
   readonly limitedBy?: AnswerLimit | undefined;
+  readonly moved?: AnswerMoves | undefined;
   readonly usage: Usage;
   readonly timings: Timings;
   /** Milliseconds from the request's arrival to its end, including queueing. */
@@ -86,6 +87,7 @@ export class AnswerFold {
       reason: done.reason,
       stopSequence: done.stopSequence,
       ...(done.limitedBy && { limitedBy: done.limitedBy }),
+      ...(done.moved && { moved: done.moved }),
       usage: done.usage,
       timings: done.timings,
       totalMs: done.totalMs,

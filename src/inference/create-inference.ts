@@ -160,7 +160,7 @@ class InferenceService implements Inference {
           const limitedBy = isRepetition
             ? "repetition"
             : answerLimit(done, resolved.tokenLimit, resolved.request.sampling);
-          return { ...account.generated(done), ...(limitedBy && { limitedBy }) };
+          return { ...account.generated(done, request.given?.length), ...(limitedBy && { limitedBy }) };
         },
         fail: (error) => account.failed(error, client),
       });

@@ -124,7 +124,7 @@ export class GenerationStream implements AsyncIterableIterator<InferenceEvent, u
   }
 
   #pass(event: GenerationEvent): void {
-    if (this.#done || event.type === "answer-progress") return;
+    if (this.#done || event.type === "answer-progress" || event.type === "tokens") return;
     if (event.type === "done") {
       this.#done = event;
     } else if (!this.#events.push(isPiece(event) && this.#soFar ? { ...event, soFar: this.#soFar } : event)) {

@@ -55,6 +55,13 @@ export interface InferenceRequest {
    * Called with every token as the model generates it, those of reasoning and tool calls included; needs `logprobs`.
    */
   readonly onTokens?: ((tokens: readonly TokenLogprob[]) => void) | undefined;
+  /** Tokens with which the answer begins, as another machine has generated them; they are told like all others. */
+  readonly given?: GenerationRequest["given"];
+  /**
+   * Called with the tokens of the answer, before the text of any of them; never where the engine does not know them, or may
+   * have to begin the answer again.
+   */
+  readonly onChosen?: ((tokens: ChosenTokens) => void) | undefined;
   readonly cachePrompt?: boolean | undefined;
   /** Least tokens of a moved part of the prompt that is reused, 0: none is; absent: as the model was loaded. */
   readonly cacheReuse?: number | undefined;
@@ -86,6 +93,9 @@ export interface InferenceRequest {
   readonly defaults: { readonly maxTokens?: number | undefined; readonly sampling: Sampling };
 }
 
+/** The next tokens of an answer. */
+export type ChosenTokens = Omit<Extract<GenerationEvent, { type: "tokens" }>, "type">;
+
 /** An answer whose stream has begun. */
 export interface InferenceStream {
   /** The alias that answers. */
@@ -114,13 +124,25 @@ export interface AnsweringMachine {
   readonly gpuLayers: number | undefined;
 }
 
-/** The engine's events that are for the reader of an answer; `done` also has the request's total time, including queueing, and which limit cut the answer off. */
+/** How an answer came that more than one machine has given. */
+export interface AnswerMoves {
+  /** How often another machine has gone on with it. */
+  readonly times: number;
+  /** Tokens that the client had by then, and instead of which the next machine would have said others. */
+  readonly otherTokens: number;
+}
+
+/**
+ * The engine's events that are for the reader of an answer; `done` also has the request's total time, including queueing, which
+ * limit cut the answer off, and whether it has moved.
+ */
 export type InferenceEvent =
-  | Exclude<GenerationEvent, { type: "done" | "answer-progress" }>
+  | Exclude<GenerationEvent, { type: "done" | "answer-progress" | "tokens" }>
   | (Extract<GenerationEvent, { type: "done" }> & {
       totalMs: number;
       tokensPerSecond: number;
       limitedBy?: AnswerLimit | undefined;
+      moved?: AnswerMoves | undefined;
     });
 
 export interface EmbedRequest {

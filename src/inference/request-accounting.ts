@@ -110,8 +110,11 @@ export class RequestAccount implements Disposable {
     this.follower.note({ firstTokenMs });
   }
 
-  /** The generation is over; completes its last event. */
-  generated(done: DoneEvent): DoneEvent & { totalMs: number; tokensPerSecond: number } {
+  /**
+   * The generation is over; completes its last event.
+   * @param given tokens of the answer that were given, and not generated: its speed is nobody's
+   */
+  generated(done: DoneEvent, given = 0): DoneEvent & { totalMs: number; tokensPerSecond: number } {
     const totalMs = this.elapsedMs;
     const { promptTokens, completionTokens, cachedTokens, guesses } = done.usage;
     // The first token comes with the prompt, so the time of a single token is that of the request.
@@ -120,14 +123,15 @@ export class RequestAccount implements Disposable {
     this.#countPrompt(promptTokens);
     // Not each token has a piece of text.
     const further = Math.max(0, completionTokens - this.#tokens);
-    this.#metrics.tokensGenerated(this.#model, further, tokensPerSecond);
+    this.#metrics.tokensGenerated(this.#model, further, given > 0 ? Number.NaN : tokensPerSecond);
     this.#metrics.cachedTokens(cachedTokens);
     if (guesses) this.#metrics.guessedTokens(guesses.tokens, guesses.kept);
     // The first token comes with the prompt.
-    if (completionTokens > 1)
+    if (completionTokens > 1 && given === 0)
       this.#metrics.tokenInterval(done.timings.completionMs / 1000 / (completionTokens - 1));
     const finishReason = done.reason;
-    this.follower.note({ promptTokens, cachedTokens, completionTokens, tokensPerSecond, finishReason });
+    this.follower.note({ promptTokens, cachedTokens, completionTokens, finishReason });
+    if (given === 0) this.follower.note({ tokensPerSecond });
     this.#over();
     return { ...done, totalMs, tokensPerSecond };
   }

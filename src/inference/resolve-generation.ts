@@ -92,6 +92,9 @@ export function resolveGeneration(
       ...(request.slot !== undefined && { slot: request.slot }),
       ...(request.details && { details: true }),
       ...(request.timings && { timings: true }),
+      ...(request.given && { given: request.given }),
+      // An answer that is held back until it fits may be generated several times.
+      ...(request.onChosen && !check && chosen.checks.size === 0 && { reportsTokens: true }),
     },
     // A raw prompt is continued unchanged, and its text is not interpreted.
     reasoningTags: isRaw(request.input) ? undefined : (settings.thinking ?? begunReasoning(input, traits)),

@@ -39,9 +39,16 @@ function textOf(events: readonly GenerationEvent[]): string {
 /** The readers of the engine's events according to the model's settings, in order. */
 export function readersOf(
   { request, reasoningTags, limitedReasoning, calls, traits, isRaw }: ResolvedGeneration,
-  { onTokens, emptyTokens }: Pick<InferenceRequest, "onTokens" | "emptyTokens">,
+  { onTokens, onChosen, emptyTokens }: Pick<InferenceRequest, "onTokens" | "onChosen" | "emptyTokens">,
 ): EventReader[] {
   const readers: EventReader[] = [];
+  if (onChosen) {
+    readers.push((event) => {
+      if (event.type !== "tokens") return [event];
+      onChosen({ ids: event.ids, replaced: event.replaced });
+      return [];
+    });
+  }
   if (!isRaw && traits.echoedTags) readers.push(dropReasoningEcho(traits.echoedTags));
   if (request.logprobs !== undefined && !emptyTokens) readers.push(dropEmptyTokens());
   if (onTokens) {

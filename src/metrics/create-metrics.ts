@@ -201,6 +201,11 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
         connected: gauge("service_fleet_connected", "1 when the fleet's NATS server is reachable."),
         machines: gauge("service_fleet_machines", "Machines of the fleet, with this one."),
         running: gauge("service_fleet_requests_running", "Requests that have a slot on any machine."),
+        moved: counter("service_fleet_answers_moved_total", "Answers with which another machine went on."),
+        movedOtherwise: counter(
+          "service_fleet_answers_moved_otherwise_total",
+          "Of these, those in which it would have said other tokens.",
+        ),
       }
     : undefined;
 
@@ -300,6 +305,10 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     },
     promptTokens(tokens) {
       promptTokens.inc(tokens);
+    },
+    answerMoved(isExact) {
+      fleet?.moved.inc();
+      if (!isExact) fleet?.movedOtherwise.inc();
     },
     engineRestarted() {
       engineRestarts.inc();

@@ -22,6 +22,8 @@ export interface Metrics {
   guessedTokens(tokens: number, kept: number): void;
   /** So many more tokens of a prompt have been computed. */
   promptTokens(tokens: number): void;
+  /** Another machine of the fleet went on with an answer; one that would have said other tokens in it does not go on exactly. */
+  answerMoved(isExact: boolean): void;
   /** Sums for the status routes. */
   readonly totals: {
     readonly requests: number;

@@ -13,6 +13,7 @@ export class NoMetrics implements Metrics {
   cachedTokens(): void {}
   guessedTokens(): void {}
   promptTokens(): void {}
+  answerMoved(): void {}
   async render(): Promise<string> {
     return "";
   }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { NATS_SERVER } from "../support/nats-server.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
-import { ask, FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
+import { ask, busyOf, FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
 
 const TOKENS = 160;
 /** Of an answer that is still being given when its machine has been found and killed. */
@@ -162,12 +162,3 @@ describe.skipIf(NATS_SERVER === null)("a fleet whose machines fail", () => {
     expect((await ask(desk, prompt)).status).toBe(200);
   });
 });
-
-/** The machine that has a request at this moment. */
-async function busyOf(workers: readonly TestDaemon[]): Promise<TestDaemon> {
-  for (const worker of workers) {
-    const metrics = await (await fetch(`${worker.url}/metrics`)).text();
-    if (/service_requests_running [1-9]/.test(metrics)) return worker;
-  }
-  throw new Error("no machine has a request");
-}

@@ -80,7 +80,7 @@ test.skipIf(NATS_SERVER === null)(
     const offer = { files: "", settings: "", name: "tiny", needsSlot: true };
     const stop = new AbortController();
     const call = calls.open(idOf("attic"), offer, encodeGenerate(request), stop.signal);
-    const { events } = await beginRemote(call, "tiny", () => undefined);
+    const { events } = await beginRemote(call, "tiny", {});
     let read = 0;
     const readOn = async (count: number): Promise<void> => {
       for (const until = read + count; read < until; read += 1) {

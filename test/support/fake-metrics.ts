@@ -61,6 +61,12 @@ export class FakeMetrics implements Metrics {
     this.prompted += tokens;
   }
 
+  readonly moves: boolean[] = [];
+
+  answerMoved(isExact: boolean): void {
+    this.moves.push(isExact);
+  }
+
   render(): Promise<string> {
     return Promise.resolve("");
   }

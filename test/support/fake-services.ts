@@ -40,6 +40,7 @@ const idleMetrics: Metrics = {
   cachedTokens: () => undefined,
   guessedTokens: () => undefined,
   promptTokens: () => undefined,
+  answerMoved: () => undefined,
   render: async () => "# HELP service_info The daemon.\n",
 };
 

@@ -18,6 +18,8 @@ export const DRAFT_TOKENS = 68;
 export const DOT_COUNT = 72;
 /** What the stand-in for llama.cpp's decoding returns. */
 export const PROCESS_RESULT = 76;
+/** What the stand-in for llama.cpp's sampler chooses. */
+export const CHOICE = 68;
 /** Where the end of the memory stands that kernels may allocate. */
 export const FREE_MEMORY = 96;
 /** Where the tokens stand that a draft model has read. */
@@ -59,6 +61,7 @@ const REMOVE = THREAD + 26;
 const POSITION = THREAD + 27;
 const BATCH_CLEAR = THREAD + 28;
 const MASK = THREAD + 29;
+const SAMPLE = THREAD + 30;
 const BARRIER = 1;
 
 /** Functions that turn rows of blocks into floats, or back. */
@@ -140,6 +143,7 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [0x60, 5, I64, I32, I32, I32, I32, 1, I32],
         [0x60, 4, I64, I32, I32, I32, 0],
         type(I64, I64, I64, I32),
+        [0x60, 4, I64, I64, I32, I32, 1, I32],
       ]),
     ),
     section(2, vector([memory])),
@@ -180,6 +184,7 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [9],
         [1],
         [23],
+        [24],
       ]),
     ),
     section(6, vector([stackPointer])),
@@ -199,6 +204,7 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         concatBytes([text("guess"), [0], uleb(GUESS)]),
         concatBytes([text("draft_process"), [0], uleb(DRAFT_PROCESS)]),
         concatBytes([text("draft"), [0], uleb(DRAFT)]),
+        concatBytes([text("sample"), [0], uleb(SAMPLE)]),
         ...VEC_DOTS.map(({ kernel }, at) => concatBytes([text(kernel), [0], uleb(FIRST_VEC_DOT + at)])),
       ]),
     ),
@@ -235,6 +241,7 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         body(...tokensRead),
         body(),
         body(),
+        body(0x42, ...signedLeb(CHOICE), 0x28, 2, 0),
       ]),
     ),
   ]);
@@ -265,7 +272,7 @@ export function hostMemory(pages: number, { maximum = pages, shared = false } = 
 /**
  * A module that imports `env.memory` (memory64, `pages` long) and exports each kernel under the name of what it
  * replaces in llama.cpp: `mul_mat`, `plan`, `reserve`, `barrier`, `decode_utf8`, `process`, `prompt_clear`,
- * `graph_thread`, `speculation`, `guess`, `draft_process`, `draft`, `operator` (which that asks) and the dot products under their own. With a machine named, its dot
+ * `graph_thread`, `speculation`, `guess`, `draft_process`, `draft`, `sample`, `operator` (which that asks) and the dot products under their own. With a machine named, its dot
  * product of bytes stands in for this machine's. Threads that share a memory need a stack each.
  */
 export function linkHost(
@@ -292,6 +299,7 @@ export function linkHost(
       kernel_ngram_draft: GUESS,
       kernel_draft_process: DRAFT_PROCESS,
       kernel_draft: DRAFT,
+      kernel_sampler_sample: SAMPLE,
       ...Object.fromEntries(VEC_DOTS.map(({ kernel }, at) => [kernel, FIRST_VEC_DOT + at])),
     },
     originals: {
@@ -305,6 +313,7 @@ export function linkHost(
       original_speculative_init: SPECULATION,
       original_draft_process: DRAFT_PROCESS,
       original_draft: DRAFT,
+      original_sampler_sample: SAMPLE,
     },
     imports: {
       ggml_barrier: BARRIER,

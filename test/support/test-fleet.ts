@@ -6,7 +6,7 @@ import { fleetSchema } from "../../src/dialects/management/fleet-schemas.ts";
 import { writeModel } from "./engine-fixture.ts";
 import { type NatsOptions, type NatsServer, startNats } from "./nats-server.ts";
 import { startDaemon, type TestDaemon } from "./start-daemon.ts";
-import { CHATML_TEMPLATE, CHATML_WORDS, tinyLlama } from "./tiny-models.ts";
+import { CHATML_TEMPLATE, CHATML_WORDS, type LlamaOptions, tinyLlama } from "./tiny-models.ts";
 
 /** The model of {@link TestFleet}, in a folder for `models.dirs`. */
 export const FLEET_MODEL = "fleet-tiny";
@@ -26,19 +26,23 @@ export interface FleetMachineOptions {
 /** A NATS server with daemons on this machine. */
 export class TestFleet {
   readonly nats: NatsServer;
+  readonly modelFile: string;
   readonly #folder: string;
   readonly #daemons = new Set<TestDaemon>();
 
-  private constructor(nats: NatsServer, folder: string) {
+  private constructor(nats: NatsServer, modelFile: string) {
     this.nats = nats;
-    this.#folder = folder;
+    this.modelFile = modelFile;
+    this.#folder = path.dirname(modelFile);
   }
 
-  static async start(nats: NatsOptions = {}): Promise<TestFleet> {
+  /** @param further what the model has besides, such as another template */
+  static async start(nats: NatsOptions = {}, further: LlamaOptions = {}): Promise<TestFleet> {
     const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-fleet-"));
     const options = { embedding: 128, blocks: 4, context: 2048, words: CHATML_WORDS };
-    writeModel(folder, FLEET_MODEL, tinyLlama({ ...options, chatTemplate: CHATML_TEMPLATE }));
-    return new TestFleet(await startNats(nats), folder);
+    const chatTemplate = CHATML_TEMPLATE;
+    const model = writeModel(folder, FLEET_MODEL, tinyLlama({ ...options, chatTemplate, ...further }));
+    return new TestFleet(await startNats(nats), model);
   }
 
   /** Starts a daemon that joins. */
@@ -108,4 +112,13 @@ export async function ask(
   });
   const body: { choices?: { message: { content: string } }[] } = JSON.parse(await response.text());
   return { status: response.status, text: body.choices?.[0]?.message.content ?? "", body };
+}
+
+/** The machine that has a request at this moment. */
+export async function busyOf(workers: readonly TestDaemon[]): Promise<TestDaemon> {
+  for (const worker of workers) {
+    const metrics = await (await fetch(`${worker.url}/metrics`)).text();
+    if (/service_requests_running [1-9]/.test(metrics)) return worker;
+  }
+  throw new Error("no machine has a request");
 }

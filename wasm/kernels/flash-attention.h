@@ -16,7 +16,7 @@ enum { CHUNK = 64, MOST_QUERIES = 64 };
 // --- the queries that share a head of the cache --------------------------------------------------------------------
 
 typedef struct {
-  int64_t count;
+  int64_t count, deciding;
   const float *query[MOST_QUERIES];
   float *out[MOST_QUERIES];
   const uint8_t *mask[MOST_QUERIES]; // halves; null without a mask
@@ -32,7 +32,7 @@ INLINE void four_of(const queries *q, int64_t first, const float *of[4]) {
   for (int64_t i = 0; i < 4; i++) of[i] = q->query[first + i < q->count ? first + i : q->count - 1];
 }
 
-INLINE int few(const queries *q) { return q->count < FLOAT_GEMM_COLUMNS; }
+INLINE int few(const queries *q) { return q->deciding < FLOAT_GEMM_COLUMNS; }
 
 NOINLINE void score_chunk(const queries *q, cache_rows keys, int64_t width, int64_t rows, attention_area area, constants c) {
   if (!few(q)) {
@@ -208,6 +208,7 @@ INLINE queries queries_from(const tensor *out, int64_t slot, int64_t kv, int64_t
   const tensor *q = out->src[0], *mask = out->src[3];
   const int64_t group = q->ne[2] / out->src[1]->ne[2], all = group * q->ne[1];
   queries some = {.count = all - first < MOST_QUERIES ? all - first : MOST_QUERIES};
+  some.deciding = deciding_columns(some.count, group);
   for (int64_t i = 0; i < some.count; i++) {
     const size_t token = (size_t)((first + i) / group), head = (size_t)(kv * group + (first + i) % group), s = (size_t)slot;
     some.query[i] = (const float *)(q->data + token * q->nb[1] + head * q->nb[2] + s * q->nb[3]);

@@ -185,7 +185,7 @@ INLINE float_columns columns_from(int64_t first, int64_t matrix, int64_t slot, c
 INLINE int mul_mat_float(const compute_params *params, tensor *out, const tensor *w, const tensor *x) {
   const int64_t k = w->ne[0], rows = w->ne[1], heads = x->ne[2] / w->ne[2], columns = x->ne[1] * heads;
   const size_t panel_bytes = align_up((size_t)(FLOAT_CHUNK * k) * sizeof(float));
-  const int gemm = columns >= FLOAT_GEMM_COLUMNS;
+  const int gemm = deciding_columns(columns, heads) >= FLOAT_GEMM_COLUMNS;
   if (gemm && CACHE_LINE + panel_bytes * (size_t)params->nth > params->work_size) return 0;
   const constants c = make_constants(ZERO_I32);
   float *panels = (float *)(align_up((size_t)params->work) + panel_bytes * (size_t)params->ith);

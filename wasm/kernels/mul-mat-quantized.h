@@ -2,11 +2,14 @@
 // more. Threads take chunks of rows from a shared counter, so that a slow core delays nobody for long.
 #pragma once
 #include "quantized-matrix.h"
+#include "step-sums.h"
 
 extern void ggml_barrier(void *threadpool);
 
 // From so many columns on, panels pay: see docs/benchmarks.md.
 enum { GEMM_COLUMNS = 12 };
+INLINE int uses_panels(int64_t columns) { return deciding_columns(columns, 1) >= GEMM_COLUMNS; }
+
 // Rows of one piece of work: a GEMM panel of 16 rows stays in the L1 and L2 caches while all columns pass over it.
 enum { GEMM_CHUNK = 16, GEMV_CHUNK = 64 };
 enum { CACHE_LINE = 64 };
@@ -26,7 +29,7 @@ typedef struct {
 
 // Lays out the work buffer; false when it is too small.
 INLINE int lay_out(const compute_params *params, format_traits traits, int64_t k, int64_t columns, work_area *area) {
-  const int gemm = columns >= GEMM_COLUMNS;
+  const int gemm = uses_panels(columns);
   area->groups = (columns + 3) / 4;
   area->granules = k / (gemm ? traits.granule : 32);
   area->column_bytes = column_bytes(traits, k);
@@ -46,7 +49,7 @@ INLINE int lay_out(const compute_params *params, format_traits traits, int64_t k
 
 INLINE void quantize_columns(const compute_params *params, const tensor *x, format_traits traits, work_area area) {
   const int64_t k = x->ne[0], columns = x->ne[1];
-  if (columns >= GEMM_COLUMNS) {
+  if (uses_panels(columns)) {
     for (int64_t j = params->ith; j < 4 * area.groups; j += params->nth) {
       // The last group is filled up with copies of the last column.
       const float *column = (const float *)(x->data + (size_t)(j < columns ? j : columns - 1) * x->nb[1]);
@@ -121,7 +124,7 @@ INLINE int mul_mat_quantized(const compute_params *params, tensor *out, const te
   quantize_columns(params, x, traits, area);
   ggml_barrier(params->threadpool);
   const constants c = make_constants(codes_of(w->type));
-  const int gemm = columns >= GEMM_COLUMNS;
+  const int gemm = uses_panels(columns);
   // One thread alone gains most from rows far apart: it takes all of them at once.
   const int64_t chunk = gemm ? GEMM_CHUNK : params->nth == 1 && columns <= MOST_GEMV_COLUMNS ? rows : GEMV_CHUNK;
   for (;;) {

@@ -29,9 +29,10 @@ typedef struct {
 typedef struct {
   int32_t id;
   uint8_t unused[AT_SERVER_TASK_PARAMS_N_KEEP - 8];
-  // The halves of params.sse_ping_interval, which means nothing without HTTP. src/engine/core/build-request.ts fills them.
-  uint16_t most_guessed; // tokens to guess at once
-  uint16_t asked_slot;   // one more than its number; 0: any
+  // Parts of params.sse_ping_interval, which means nothing without HTTP. src/engine/core/build-request.ts fills them.
+  uint8_t most_guessed; // tokens to guess at once
+  uint8_t asked_slot;   // one more than its number; 0: any
+  uint16_t number;      // under which the script knows the request; 0: the script does not ask for its tokens
 } server_task;
 
 // A std::vector.
@@ -74,6 +75,8 @@ _Static_assert(offsetof(server_slot, state) == AT_SERVER_SLOT_STATE, "server_slo
 _Static_assert(offsetof(server_slot, prompt.list) == AT_SERVER_SLOT_PROMPT_TOKENS_TOKENS, "server_slot.prompt.tokens.tokens");
 
 
+#define SERVER (*(server_context **)SERVER_CELL) // since its first step
+
 #define SLOT_OF_TASK(task) FIELD(int32_t, task, AT_SERVER_TASK_ID_SLOT)
 #define TYPE_OF_TASK(task) FIELD(int32_t, task, AT_SERVER_TASK_TYPE)
 #define PARENT_OF_TASK(task) FIELD(int32_t, task, AT_SERVER_TASK_ID_PARENT)
@@ -86,6 +89,8 @@ _Static_assert(offsetof(server_slot, prompt.list) == AT_SERVER_SLOT_PROMPT_TOKEN
 INLINE int is_kv_cache(uint64_t memory_class) {
   return memory_class == ADDRESS_OF_KV_CACHE_CLASS || memory_class == ADDRESS_OF_KV_CACHE_ISWA_CLASS;
 }
+
+extern void *allocate_memory(uint64_t size);
 
 INLINE int64_t count_slots(const server_context *server) { return (server->slots_end - server->slots) / BYTES_OF_SLOT; }
 

@@ -16,7 +16,6 @@ enum {
 typedef struct { llama_context *context, *draft; } common_memory;
 
 extern void original_prompt_clear(server_slot *slot);
-extern void *allocate_memory(uint64_t size);
 extern void copy_sequence(const common_memory *memory, int32_t from, int32_t to);
 
 // A number for the scales of all adapters: what was computed with others cannot be reused.

@@ -5,6 +5,7 @@
 // when guesses cost more than they save, they rest for a while, and then longer. What a text repeats is another matter in the
 // next request, which begins carefully if the last one had to rest; what is known of a draft model stays (draft-model.h).
 #pragma once
+#include "given-tokens.h"
 #include "grammar-tokens.h"
 #include "steps.h"
 
@@ -164,20 +165,38 @@ static int64_t look_up(const guess_wish *wish, int64_t length) {
   return found;
 }
 
-static int64_t guess_by_look_up(const guess_wish *wish, int64_t limit) {
-  const int64_t length = text_length(wish);
-  const int64_t from = look_up(wish, length);
-  if (from == 0) return 0;
-  cpp_vector *guess = wish->guess;
-  if ((int32_t *)guess->capacity - (int32_t *)guess->begin < limit) {
+// Where the tokens of a guess are written.
+static int32_t *place_of_guess(cpp_vector *guess, int64_t count) {
+  if ((int32_t *)guess->capacity - (int32_t *)guess->begin < count) {
     if (guess->begin) free_memory(guess->begin);
     guess->begin = allocate_memory(MOST_GUESS * sizeof(int32_t));
     guess->capacity = (int32_t *)guess->begin + MOST_GUESS;
   }
-  int32_t *tokens = guess->begin;
+  guess->end = (int32_t *)guess->begin + count;
+  return guess->begin;
+}
+
+static int64_t guess_by_look_up(const guess_wish *wish, int64_t limit) {
+  const int64_t length = text_length(wish);
+  const int64_t from = look_up(wish, length);
+  if (from == 0) return 0;
+  int32_t *tokens = place_of_guess(wish->guess, limit);
   for (int64_t i = 0; i < limit; i++) tokens[i] = token_at(wish, length, from + i, tokens);
-  guess->end = tokens + limit;
   return limit;
+}
+
+// Tokens that an answer is given are certain: as many as fit are read in one step.
+static int64_t guess_given(const guess_wish *wish, const given_tokens *given, int64_t room) {
+  enum { MOST_GIVEN = MOST_GUESS - 1 }; // with the last token, a multiple of four
+  int64_t count = given->one_by_one ? 0 : given->count - given->at;
+  if (count > MOST_GIVEN) count = MOST_GIVEN;
+  if (count > wish->most) count = wish->most;
+  if (count > room) count = room;
+  if (count <= 0) return 0;
+  int32_t *tokens = place_of_guess(wish->guess, count);
+  for (int64_t i = 0; i < count; i++) tokens[i] = given->tokens[given->at + i];
+  SUMS_OF_ONE_TOKEN = 1;
+  return count;
 }
 
 // common_speculative_init: llama.cpp's server makes guesses when it is told their kinds. It is, unless the load allows none;
@@ -217,6 +236,13 @@ void kernel_ngram_draft(void *self, const cpp_vector *wishes) {
   for (int64_t i = 0; i < slots; i++) {
     const guess_wish *wish = &first[i];
     if (!wish->is_wanted) continue;
+    const given_tokens *given = given_to(slot_at(server, i)->task);
+    if (given) {
+      const int64_t count = guess_given(wish, given, room);
+      GUESSED_TOKENS += (int32_t)count;
+      room -= count;
+      continue;
+    }
     guess_record *known = record_of(slots, i, BY_LOOK_UP);
     int64_t limit = guess_limit(known, wish, slot_at(server, i), BY_LOOK_UP);
     if (limit > room) limit = room;

@@ -6,12 +6,12 @@
 #pragma once
 #include "barrier.h"
 #include "prompt-reuse.h"
+#include "step-sums.h"
 
 #define HOLD_STEP (*(volatile uint8_t *)HOLD_STEP_CELL)
 #define STEP_TOKENS ((int32_t *)STEP_TOKENS_CELL) // most tokens of a step; 0: as many as the context was made for
 #define LEAVE_STEP ((int32_t *)LEAVE_STEP_CELL)
 #define LEFT_TOKENS ((int32_t *)LEFT_TOKENS_CELL) // of the step that was left
-#define SERVER (*(server_context **)SERVER_CELL)
 #define GUESSED_TOKENS (*(int32_t *)GUESSED_TOKENS_CELL) // in the current step
 
 typedef struct {
@@ -30,6 +30,7 @@ void kernel_update_slots(server_context *server) {
   if (HOLD_STEP) return;
   SERVER = server;
   GUESSED_TOKENS = 0;
+  SUMS_OF_ONE_TOKEN = 0;
   llama_context *context = server->context;
   const int32_t asked = *STEP_TOKENS, most = context->micro_batch;
   if (asked > 0) context->batch = asked < most ? asked : most;

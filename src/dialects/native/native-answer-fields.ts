@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type AnswerLimit, limitField, limitFields } from "../../inference/answer-limit.ts";
+import type { AnswerMoves } from "../../inference/inference.ts";
 import {
   type Figures,
   finishReasonSchema,
@@ -32,6 +33,17 @@ export const summaryFields = {
   total_duration_ms: z
     .int()
     .describe("Milliseconds from receiving the request to the end, queueing included."),
+  moved: z
+    .object({
+      times: z.int().describe("How often another machine has gone on with it."),
+      other_tokens: z
+        .int()
+        .describe(
+          "Tokens that you had by then, and instead of which the next machine would have said others; 0: the text is what a single machine says.",
+        ),
+    })
+    .optional()
+    .describe("In a fleet: the machine that answered was gone, and others have gone on."),
   ...figureFields,
 };
 
@@ -41,6 +53,7 @@ const RATE_DECIMALS = 2;
 export function summary(end: {
   reason: "stop" | "length" | "tool_calls";
   limitedBy?: AnswerLimit | undefined;
+  moved?: AnswerMoves | undefined;
   usage: Usage;
   totalMs: number;
   tokensPerSecond: number;
@@ -48,6 +61,7 @@ export function summary(end: {
   return {
     done_reason: end.reason,
     ...limitFields(end),
+    ...(end.moved && { moved: { times: end.moved.times, other_tokens: end.moved.otherTokens } }),
     total_duration_ms: Math.round(end.totalMs),
     ...figures(end.usage, end.tokensPerSecond),
   };

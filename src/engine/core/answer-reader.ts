@@ -5,6 +5,7 @@ import {
 } from "../protocol/generation.ts";
 import { AnswerDepth } from "./answer-depth.ts";
 import { ChunkReader } from "./chunk-reader.ts";
+import type { Chosen } from "./chosen-tokens.ts";
 import { completionResultSchema } from "./completion-chunk.ts";
 import { unreadableAnswer } from "./engine-failure.ts";
 import type { AcceptedResult } from "./loop-request.ts";
@@ -36,6 +37,7 @@ export class AnswerReader {
       topLogprobs: request.logprobs ?? 0,
       details: request.details,
       timings: request.timings,
+      countsGuesses: request.given === undefined,
     });
     this.#depth = new AnswerDepth(request.format);
   }
@@ -45,10 +47,12 @@ export class AnswerReader {
     return this.#isFull;
   }
 
-  /** Throws when the generation has to end. */
-  take(result: AcceptedResult): void {
+  /** Throws when the generation has to end. @param chosen the tokens since the last result, if they are to be told */
+  take(result: AcceptedResult, chosen?: Chosen): void {
     if (!this.#isStarted) this.#onEvent({ type: "start" });
     this.#isStarted = true;
+    // Before their text, of which nobody then has a piece without its tokens.
+    if (chosen && this.#request.reportsTokens) this.#onEvent({ type: "tokens", ...chosen });
     this.#isLastLost = result.kind === "unreadable";
     if (this.#isLastLost) this.#onEvent(this.#chunks.unreadable());
     if (result.kind === "accepted") return;

@@ -41,12 +41,22 @@ interface RequestContext {
   readonly reasonsUnasked: boolean;
   /** Most tokens to guess at once, unless the request says. */
   readonly guessTokens: number;
+  /** Of the request, if its tokens matter one by one. */
+  readonly number?: number | undefined;
 }
 
 /** Converts a request into one for llama.cpp's server, field by field: nothing else is passed on. */
 export function buildCompletionCall(
   request: GenerationRequest,
-  { mediaMarker, contextSize, sharedContext, reasonsUnasked, guessTokens, adapterScales }: RequestContext,
+  {
+    mediaMarker,
+    contextSize,
+    sharedContext,
+    reasonsUnasked,
+    guessTokens,
+    adapterScales,
+    number,
+  }: RequestContext,
 ): CompletionCall {
   const files: Uint8Array[] = [];
   const { input } = request;
@@ -73,7 +83,12 @@ export function buildCompletionCall(
       lora: (request.adapterScales ?? adapterScales).map((scale, id) => ({ id, scale })),
     }),
     ...buildSampling({ ...request.sampling, guessTokens: undefined }, contextSize),
-    sse_ping_interval: forKernels(request.sampling.guessTokens ?? guessTokens, request.slot),
+    sse_ping_interval: forKernels(
+      // llama.cpp does not tell the log-probabilities of tokens that were guessed.
+      alternatives === undefined ? (request.sampling.guessTokens ?? guessTokens) : 0,
+      request.slot,
+      number,
+    ),
   };
   if (input.kind === "prompt") {
     return {
@@ -112,10 +127,10 @@ export function buildCompletionCall(
 
 /**
  * What our kernels read of a request (server_task in wasm/kernels/server.h): in a number that means nothing to llama.cpp here,
- * how many tokens they may guess, and above 16 bits the slot.
+ * how many tokens they may guess, above 8 bits the slot, and above 16 bits the request's number.
  */
-function forKernels(guessTokens: number, slot: number | undefined): number {
-  return guessTokens + (slot === undefined ? 0 : (slot + 1) * 0x1_0000);
+function forKernels(guessTokens: number, slot = -1, number = 0): number {
+  return guessTokens + (slot + 1) * 0x100 + number * 0x1_0000;
 }
 
 function buildSampling(sampling: Sampling, contextSize: number): Record<string, unknown> {

@@ -19,6 +19,7 @@ export class ChunkReader {
   readonly #topLogprobs: number;
   readonly #wantsDetails: boolean;
   readonly #wantsTimings: boolean;
+  readonly #countsGuesses: boolean;
   readonly #toolCalls = new Set<number>();
   #reason: FinishReason | undefined;
   #stopSequence: string | undefined;
@@ -34,7 +35,10 @@ export class ChunkReader {
     topLogprobs: number;
     details?: boolean | undefined;
     timings?: boolean | undefined;
+    /** False: given tokens are among what llama.cpp counts as guesses. */
+    countsGuesses?: boolean | undefined;
   }) {
+    this.#countsGuesses = options.countsGuesses ?? true;
     this.#maxTokens = options.maxTokens;
     this.#wantsDetails = options.details ?? false;
     this.#wantsTimings = options.timings ?? false;
@@ -115,7 +119,7 @@ export class ChunkReader {
         completionTokens,
         cachedTokens: this.#usage?.prompt_tokens_details?.cached_tokens ?? cache_n ?? 0,
         reasoningTokens: Math.min(this.#reasoningTokens, completionTokens),
-        ...(draft_n && { guesses: { tokens: draft_n, kept: draft_n_accepted ?? 0 } }),
+        ...(draft_n && this.#countsGuesses && { guesses: { tokens: draft_n, kept: draft_n_accepted ?? 0 } }),
       },
       timings: { promptMs: Math.max(0, prompt_ms), completionMs: Math.max(0, predicted_ms) },
     };

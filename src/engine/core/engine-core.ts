@@ -11,8 +11,10 @@ import type {
 } from "../protocol/calls.ts";
 import type { SlotRequest, SlotResult } from "../protocol/slots.ts";
 import { readInfo } from "./engine-info.ts";
+import { AnswerNumbers } from "./answer-numbers.ts";
 import { AnswerReader } from "./answer-reader.ts";
 import { buildCompletionCall, toRequestJson } from "./build-request.ts";
+import { ChosenTokens } from "./chosen-tokens.ts";
 import { readEmbedding, readRerank } from "./embedding-result.ts";
 import { fromCallError, fromLoadFailure, fromRefusal, fromServerError } from "./engine-failure.ts";
 import {
@@ -26,7 +28,7 @@ import { endsWithMedia, MediaEnding, noTextAfterMedia } from "./media-ending.ts"
 import type { EngineFiles, EnginePlatform } from "./platform.ts";
 import { draftCostPatch } from "./draft-cost.ts";
 import { promptReusePatch } from "./prompt-reuse.ts";
-import type { AcceptedResult } from "./loop-request.ts";
+import type { AcceptedResult, ResultReceiver } from "./loop-request.ts";
 import { withReadableImages } from "./readable-images.ts";
 import { canReasonUnasked } from "./reasoning-of-template.ts";
 import { RequestLoop } from "./request-loop.ts";
@@ -49,6 +51,7 @@ export class EngineCore {
   readonly #loop: RequestLoop;
   readonly #tokenizer: Tokenizer;
   readonly #slots: Slots;
+  readonly #numbers: AnswerNumbers;
   readonly #mediaMarker: string;
   readonly #decodeWebp: EnginePlatform["decodeWebp"];
   readonly #reasonsUnasked: boolean;
@@ -79,9 +82,10 @@ export class EngineCore {
   ) {
     this.#adapterScales = adapterScales;
     this.#session = session;
-    this.#loop = new RequestLoop(session, steps);
+    this.#loop = new RequestLoop(session, steps, session.memory && new ChosenTokens(session.memory));
     this.#tokenizer = new Tokenizer(session, this.#loop);
     this.#slots = new Slots(session, this.#loop, { count: slots, vocabSize: info.vocabSize });
+    this.#numbers = new AnswerNumbers(session, this.#loop, info.vocabSize);
     this.#mediaMarker = session.info.media_marker ?? "";
     this.#decodeWebp = decodeWebp;
     this.#reasonsUnasked = canReasonUnasked(
@@ -166,7 +170,9 @@ export class EngineCore {
     checkSpecialTokensOf(asked);
     const request = this.info.hasImageInput ? await withReadableImages(asked, this.#decodeWebp) : asked;
     signal.throwIfAborted();
+    using number = await this.#numbers.enter(request);
     const call = buildCompletionCall(request, {
+      number: number?.value,
       mediaMarker: this.#mediaMarker,
       contextSize: this.info.contextSize,
       sharedContext: this.#sharedRoom !== undefined,
@@ -184,8 +190,9 @@ export class EngineCore {
       await this.#run(
         "completion",
         { _name: "cmpl_req", is_chat: isChat, data_json: toRequestJson(body), files },
-        (result) => reader.take(result),
+        (result, chosen) => reader.take(result, chosen),
         signal,
+        number?.value,
       );
     } catch (error) {
       if (!reader.isFull || signal.aborted) throw error;
@@ -254,20 +261,22 @@ export class EngineCore {
   async #run<Action extends "completion" | "embedding" | "rerank">(
     action: Action,
     body: WorkerActions[Action],
-    onResult: (result: AcceptedResult) => void,
+    onResult: ResultReceiver<AcceptedResult>,
     signal: AbortSignal,
+    number?: number,
   ): Promise<void> {
     let isAccepted = false;
     try {
       await this.#loop.run(
         action,
         body,
-        (result) => {
+        (result, chosen) => {
           isAccepted = true;
           if (result.kind === "error") throw fromServerError(result.data);
-          onResult(result);
+          onResult(result, chosen);
         },
         signal,
+        number,
       );
     } catch (error) {
       throw error instanceof EngineCallError && !isAccepted ? fromRefusal(error) : fromCallError(error);

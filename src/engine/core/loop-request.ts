@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { toError } from "../../errors/to-error.ts";
+import type { Chosen } from "./chosen-tokens.ts";
 import type { WorkerActions } from "./wllama-api.ts";
 
 /** A result of llama.cpp's server. */
@@ -25,20 +26,32 @@ export function inputKind(action: StartAction, body: WorkerActions[StartAction])
   return "files" in body && body.files.length > 0 ? "media" : "text";
 }
 
+/** Receives a result, with the tokens since the one before if the request has a number. */
+export type ResultReceiver<Result> = (result: Result, chosen: Chosen | undefined) => void;
+
 /** A request in progress, with the receiver of its results. */
 export class LoopRequest {
   readonly id: number;
   readonly kind: InputKind;
-  #onResult: (result: RequestResult) => void;
+  /** See AnswerNumbers. */
+  readonly number: number | undefined;
+  #onResult: ResultReceiver<RequestResult>;
+  #chosen: Chosen | undefined;
   readonly #over = Promise.withResolvers<void>();
   /** Prompt tokens that have been processed; undefined after the whole prompt. */
   promptTokens: number | undefined = 0;
   /** Prompt tokens that are left to process, as far as is known. */
   tokensLeft = 0;
 
-  constructor(id: number, kind: InputKind, onResult: (result: RequestResult) => void) {
+  constructor(
+    id: number,
+    kind: InputKind,
+    onResult: ResultReceiver<RequestResult>,
+    number: number | undefined,
+  ) {
     this.id = id;
     this.kind = kind;
+    this.number = number;
     this.#onResult = onResult;
   }
 
@@ -47,10 +60,19 @@ export class LoopRequest {
     return this.#over.promise;
   }
 
+  /** Keeps the tokens of a step until the next result. */
+  note({ ids, replaced }: Chosen): void {
+    this.#chosen ??= { ids: [], replaced: 0 };
+    this.#chosen.ids.push(...ids);
+    this.#chosen.replaced += replaced;
+  }
+
   /** Passes on a result; the request fails if the receiver throws. */
   take(result: RequestResult): void {
+    const chosen = this.#chosen;
+    this.#chosen = undefined;
     try {
-      this.#onResult(result);
+      this.#onResult(result, chosen);
     } catch (error) {
       this.fail(error);
     }

@@ -1,7 +1,15 @@
 import { abortable } from "../../async/abortable.ts";
 import { toError } from "../../errors/to-error.ts";
+import type { ChosenTokens } from "./chosen-tokens.ts";
 import type { StepControl } from "./step-control.ts";
-import { inputKind, LoopRequest, progressOf, type RequestResult, type StartAction } from "./loop-request.ts";
+import {
+  inputKind,
+  LoopRequest,
+  progressOf,
+  type RequestResult,
+  type ResultReceiver,
+  type StartAction,
+} from "./loop-request.ts";
 import type { ActionResult, WorkerActions } from "./wllama-api.ts";
 import { EngineCallError, type WllamaSession } from "./wllama-session.ts";
 
@@ -34,6 +42,7 @@ type StepSettings = Pick<StepControl, "next" | "measured" | "leave" | "guessed">
 export class RequestLoop {
   readonly #session: Pick<WllamaSession, "act">;
   readonly #steps: StepSettings | undefined;
+  readonly #chosen: Pick<ChosenTokens, "take"> | undefined;
   readonly #urgent: (() => Promise<void>)[] = [];
   readonly #betweenPolls: (() => Promise<void>)[] = [];
   readonly #requests: LoopRequest[] = [];
@@ -47,10 +56,18 @@ export class RequestLoop {
   #begun = 0;
   #guessed = 0;
 
-  /** @param steps sets the size of steps; absent: they keep the size with which llama.cpp was loaded */
-  constructor(session: Pick<WllamaSession, "act">, steps?: StepSettings) {
+  /**
+   * @param steps sets the size of steps; absent: they keep the size with which llama.cpp was loaded
+   * @param chosen knows the tokens of answers that have a number; absent: nobody does
+   */
+  constructor(
+    session: Pick<WllamaSession, "act">,
+    steps?: StepSettings,
+    chosen?: Pick<ChosenTokens, "take">,
+  ) {
     this.#session = session;
     this.#steps = steps;
+    this.#chosen = chosen;
   }
 
   /** Steps that have begun; each gives a request at most one token that is not guessed. */
@@ -62,18 +79,20 @@ export class RequestLoop {
    * Runs a request; resolves after its last result. Aborting cancels it; the slot is free when this settles.
    * @param onResult called with each result in order, while the worker computes the next one; if it throws, the request
    *   is cancelled and the error is thrown here
+   * @param number under which our kernels know the request, if they do
    * @throws EngineCallError when llama.cpp rejects the request or cannot parse its own answer, EngineFatalError when
    *   the engine is lost, the signal's reason when aborted
    */
   async run<Action extends StartAction>(
     action: Action,
     body: WorkerActions[Action],
-    onResult: (result: RequestResult) => void,
+    onResult: ResultReceiver<RequestResult>,
     signal: AbortSignal,
+    number?: number,
   ): Promise<void> {
     signal.throwIfAborted();
     const { req_id: id } = await this.#first(() => this.#session.act(action, body));
-    const request = new LoopRequest(id ?? 0, inputKind(action, body), onResult);
+    const request = new LoopRequest(id ?? 0, inputKind(action, body), onResult, number);
     this.#requests.push(request);
     this.#start();
     try {
@@ -191,9 +210,11 @@ export class RequestLoop {
         this.#stepMs = performance.now() - startMs;
         this.#guessed = this.#steps?.guessed ?? 0;
       }
+      this.#noteTokens();
       return this.#deliver(request, result);
     } catch (error) {
       if (error instanceof EngineCallError && isLostPiece(error)) {
+        this.#noteTokens();
         this.#handOver = () => request.take({ kind: "unreadable" });
         return this.#guessed > 0;
       }
@@ -205,6 +226,12 @@ export class RequestLoop {
     } finally {
       this.#alone = undefined;
     }
+  }
+
+  /** Tells the requests which tokens a step has given them. */
+  #noteTokens(): void {
+    for (const [number, chosen] of this.#chosen?.take() ?? [])
+      this.#requests.find((request) => request.number === number)?.note(chosen);
   }
 
   #deliver(

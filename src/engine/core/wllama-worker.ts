@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { toError } from "../../errors/to-error.ts";
+import { GIVEN_TOKEN_PATCHES } from "./given-token-patches.ts";
 import type { BlobLike, EnginePlatform, EngineWorker } from "./platform.ts";
 import { SLOT_PATCHES } from "./slot-patches.ts";
 import { TOKENIZER_PATCHES } from "./tokenizer-patches.ts";
@@ -45,7 +46,13 @@ export function createWorkerClass(
 
     constructor(url: string | URL) {
       this.#worker = platform.startWorker(String(url), (script) =>
-        applyPatches(script, [...WORKER_PATCHES, ...TOKENIZER_PATCHES, ...SLOT_PATCHES, ...patches]),
+        applyPatches(script, [
+          ...WORKER_PATCHES,
+          ...TOKENIZER_PATCHES,
+          ...SLOT_PATCHES,
+          ...GIVEN_TOKEN_PATCHES,
+          ...patches,
+        ]),
       );
       this.#worker.onMessage = (data) => {
         if (isMessage(data)) this.#receive(data);

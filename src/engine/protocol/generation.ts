@@ -129,6 +129,10 @@ export const MOST_ADAPTER_SCALE = 10;
 /** More tokens than any context has. */
 const MOST_REASONING_TOKENS = 16 * 1024 * 1024;
 
+/** More tokens than answers have; each takes room in messages. */
+export const MOST_GIVEN_TOKENS = 1024 * 1024;
+export const givenTokensSchema = z.array(z.int().min(0)).max(MOST_GIVEN_TOKENS);
+
 export const generationRequestSchema = z.object({
   input: generationInputSchema,
   /** Most tokens to generate; absent: until the context is full. */
@@ -171,6 +175,13 @@ export const generationRequestSchema = z.object({
   details: z.boolean().optional(),
   /** Report usage and timings so far with each piece of the answer. */
   timings: z.boolean().optional(),
+  /**
+   * Tokens with which the answer begins, as another engine has generated them. They are a part of the answer like any other, and
+   * sampling, grammar and text go on from there. An engine without our kernels generates them itself.
+   */
+  given: givenTokensSchema.optional(),
+  /** Report the tokens of the answer, where our kernels run. */
+  reportsTokens: z.boolean().optional(),
 });
 export type GenerationRequest = z.infer<typeof generationRequestSchema>;
 
@@ -279,6 +290,13 @@ export const generationEventSchema = z.discriminatedUnion("type", [
    * no text, or none yet.
    */
   z.object({ type: z.literal("answer-progress"), usage: usageSchema, timings: timingsSchema }),
+  /** If the request asks for them: the next tokens of the answer, before the text of any of them. */
+  z.object({
+    type: z.literal("tokens"),
+    ids: z.array(z.int().min(0)),
+    /** Those of them that were given, and instead of which this engine would have said others. */
+    replaced: z.int().min(0),
+  }),
   doneEventSchema,
 ]);
 export type GenerationEvent = z.infer<typeof generationEventSchema>;

@@ -23,7 +23,7 @@ const ANSWERS = Map.groupBy(
 async function* eventsOf(answer: string): AsyncGenerator<InferenceEvent> {
   for (const { event } of ANSWERS.get(answer) ?? []) {
     if (event.type === "done") yield { ...event, totalMs: 1, tokensPerSecond: 1 };
-    else if (event.type !== "answer-progress") yield event;
+    else if (event.type !== "answer-progress" && event.type !== "tokens") yield event;
   }
 }
 

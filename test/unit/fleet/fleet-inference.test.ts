@@ -6,6 +6,7 @@ import { Dispatch } from "../../../src/fleet/dispatch.ts";
 import { FleetInference } from "../../../src/fleet/fleet-inference.ts";
 import { RemoteCalls } from "../../../src/fleet/remote-calls.ts";
 import { ServedCalls } from "../../../src/fleet/served-calls.ts";
+import { eventsOf } from "../../support/fake-engine.ts";
 import { beat, card, cardModel, FleetWire, idOf } from "../../support/fleet-wire.ts";
 import { endless, never, REQUEST, setup } from "../inference/inference-setup.ts";
 
@@ -123,4 +124,49 @@ test("an answer that moves to the entrance is counted once", async () => {
   expect(metrics.finished).toEqual(["generate"]);
   expect(metrics.generated).toBe(tokens);
   expect(dispatch.waiting).toBe(0);
+});
+
+test("an answer goes on from the tokens of a machine that is gone, and tells what would have been said otherwise", async () => {
+  const wire = new FleetWire();
+  const far = setup();
+  let isGone = false;
+  far.engine.script = async function* (request, signal) {
+    expect(request.reportsTokens).toBe(true);
+    yield { type: "start" };
+    yield { type: "tokens", ids: [5, 6], replaced: 0 };
+    yield { type: "text-delta", text: "Hello", soFar: undefined };
+    yield* endless(request, signal);
+  };
+  const served = new ServedCalls({
+    connection: wire.connect(),
+    selfId: idOf("other"),
+    inference: () => far.inference,
+    followRequest: async (_head, next) => {
+      await next();
+      return () => ({});
+    },
+    refusal: () => (isGone ? new ServiceError("shutting_down", "The machine leaves.") : undefined),
+  });
+  closed.push(served);
+  const near = await entrance({ wire, isBackground: () => false, isFar: true });
+  near.engine.script = async function* () {
+    yield { type: "start" };
+    yield { type: "tokens", ids: [5, 6, 7], replaced: 1 };
+    yield* eventsOf("Hello", " there").slice(1);
+  };
+  const { events } = await near.inference.generate({ ...REQUEST, model: near.alias }, never);
+  const texts: string[] = [];
+  let moved: unknown;
+  for await (const event of events) {
+    if (event.type === "done") ({ moved } = event);
+    if (event.type !== "text-delta") continue;
+    texts.push(event.text);
+    if (texts.length > 1) continue;
+    isGone = true;
+    served.close();
+  }
+  expect(near.engine.requests.at(-1)).toMatchObject({ given: [5, 6] });
+  expect(texts).toEqual(["Hello", " there"]);
+  expect(moved).toEqual({ times: 1, otherTokens: 1 });
+  expect(near.metrics.moves).toEqual([false]);
 });

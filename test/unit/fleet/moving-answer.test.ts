@@ -1,6 +1,7 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import type { GenerationEvent } from "../../../src/engine/protocol/generation.ts";
+import { AnswerTokens } from "../../../src/fleet/answer-tokens.ts";
 import { MovingAnswer, type Giving } from "../../../src/fleet/moving-answer.ts";
 import { MachineLost } from "../../../src/fleet/remote-calls.ts";
 import { Transcript } from "../../../src/fleet/transcript.ts";
@@ -53,7 +54,9 @@ function moving(first: Giving, again: () => Promise<Giving>, client = new AbortC
     first,
     again,
     transcript: new Transcript(),
+    tokens: new AnswerTokens(),
     account,
+    metrics: new FakeMetrics(),
     deadline,
     signal: client.signal,
     held,

@@ -61,7 +61,7 @@ test("tokens that are generated before an answer has begun come after its beginn
   const offer = { files: "", settings: "", name: "tiny", needsSlot: true };
   const { signal } = new AbortController();
   const call = calls.open(idOf("attic"), offer, encodeGenerate({ ...request, onTokens }), signal);
-  const stream = await beginRemote(call, "tiny", onTokens);
+  const stream = await beginRemote(call, "tiny", { onTokens });
   const types = [];
   for await (const { type } of stream.events) types.push(type);
   expect(types).toEqual(["text-delta", "done"]);

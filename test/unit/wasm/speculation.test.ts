@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { MEMORY_CELLS } from "../../../wasm/memory-cells.ts";
 import {
+  CHOICE,
   DRAFT_TOKENS,
   FALLBACK_MARK,
   FREE_MEMORY,
@@ -18,6 +19,7 @@ const [SERVER, CONTEXT, SLOTS, TASK] = [place(0), place(1), place(2), place(3)] 
 const [WISHES, WISH, TEXT, GUESS, TOKENS] = [place(4), place(5), place(6), place(7), place(8)] as const;
 const PARAMS = place(9);
 const [DRAFT, DRAFT_CONTEXT, BATCH] = [place(10), place(11), place(12)] as const;
+const [GIVEN, SAMPLER] = [place(13), place(14)] as const;
 const BYTES_OF_SLOT = 3296;
 const BYTES_OF_WISH = 32;
 const AT = {
@@ -28,14 +30,17 @@ const AT = {
   slotState: 2928,
   slotTokens: 2968,
   mostGuessed: 72,
+  number: 74,
+  slotDraft: 16,
+  slotSampler: 3080,
 } as const;
 const GENERATING = 5;
 const READING = 3;
 const CAN_TAKE_BACK = 1;
 
 type Kernels = Record<
-  "guess" | "speculation" | "draft" | "draft_process",
-  (a: bigint, b: bigint | number) => bigint
+  "guess" | "speculation" | "draft" | "draft_process" | "sample",
+  (a: bigint, b: bigint | number, c?: number, d?: number) => bigint | number
 >;
 
 let view: DataView;
@@ -80,7 +85,7 @@ function guessed(text: readonly number[], situation: Situation = {}): number[] {
   setPointer(SERVER + AT.slots, SLOTS);
   setPointer(SERVER + AT.slots + 8, SLOTS + slots * BYTES_OF_SLOT);
   setInt(TASK, task);
-  setInt(TASK + AT.mostGuessed, most);
+  view.setUint8(TASK + AT.mostGuessed, most);
   for (let slot = 0; slot < slots; slot++) {
     const at = SLOTS + slot * BYTES_OF_SLOT;
     setPointer(at + AT.slotTask, TASK);
@@ -413,5 +418,90 @@ describe("a draft model", () => {
     }
     expect(call.draft_process(BigInt(DRAFT), BigInt(BATCH))).toBe(1);
     expect(mark()).toBe(reads);
+  });
+});
+
+/** Gives the request of a slot tokens, in a list as the engine's script makes it. */
+function give(tokens: readonly number[], { number = 3, oneByOne = false } = {}): void {
+  setPointer(GIVEN, 0);
+  setInt(GIVEN + 8, number);
+  setInt(GIVEN + 12, tokens.length);
+  setInt(GIVEN + 16, 0);
+  setInt(GIVEN + 20, Number(oneByOne));
+  for (const [at, token] of tokens.entries()) setInt(GIVEN + 24 + 4 * at, token);
+  setPointer(MEMORY_CELLS.givenTokens, GIVEN);
+  view.setUint16(TASK + AT.number, 3, true);
+  setPointer(SLOTS + AT.slotSampler, SAMPLER);
+  setPointer(SLOTS + AT.slotDraft, 0);
+}
+
+/** What is said where the model would say `choice`. */
+function saidFor(choice: number, sampler = SAMPLER): number {
+  setInt(CHOICE, choice);
+  return Number(call.sample(BigInt(sampler), BigInt(CONTEXT), 0, 0));
+}
+
+/** The tokens that the script is told, with the request's number. */
+function told(): [number, number][] {
+  const at = Number(view.getBigUint64(MEMORY_CELLS.chosenTokens, true));
+  const length = view.getUint32(MEMORY_CELLS.chosenCount, true);
+  return Array.from({ length }, (_, index) => [
+    view.getInt32(at + 8 * index, true),
+    view.getInt32(at + 8 * index + 4, true),
+  ]);
+}
+
+describe("tokens that an answer is given", () => {
+  beforeEach(() => {
+    guessed(count(1, 20));
+    give([10, 11, 12]);
+  });
+
+  test("are said in place of what the model chooses, which the script is told, and then the model's own", () => {
+    expect([10, 50, 12, 60, 61].map((choice) => saidFor(choice))).toEqual([10, 11, 12, 60, 61]);
+    expect(told()).toEqual([
+      [3, 10],
+      [3, ~11],
+      [3, 12],
+      [3, 60],
+      [3, 61],
+    ]);
+  });
+
+  test("are guessed, as many as have not been said and fit, and sum up as one by one", () => {
+    const situation = { most: 0, removal: CAN_TAKE_BACK };
+    expect(guessed(count(1, 20), situation)).toEqual([10, 11, 12]);
+    expect(view.getUint8(MEMORY_CELLS.sumsOfOneToken)).toBe(1);
+    saidFor(10);
+    expect(guessed(count(1, 20), situation)).toEqual([11, 12]);
+    expect(guessed(count(1, 20), { ...situation, room: 1 })).toEqual([11]);
+    expect(guessed(count(1, 20), { ...situation, batch: 2 })).toEqual([11]);
+    give(count(1, 100));
+    expect(guessed(count(1, 20), situation)).toEqual(count(1, 63));
+  });
+
+  test("are not guessed where log-probabilities are asked for, or tokens cannot be taken back", () => {
+    give([10, 11, 12], { oneByOne: true });
+    expect(guessed(count(1, 20))).toEqual([]);
+    give([10, 11, 12]);
+    expect(guessed(count(1, 20), { removal: 2 })).toEqual([]);
+    expect(saidFor(50)).toBe(10);
+  });
+
+  test("are for their request alone, and not for a draft model's choice", () => {
+    give([10, 11, 12], { number: 4 });
+    expect(saidFor(50)).toBe(50);
+    give([10, 11, 12]);
+    expect(saidFor(50, SAMPLER + 8)).toBe(50);
+    view.setUint16(TASK + AT.number, 0, true);
+    expect(saidFor(50)).toBe(50);
+    expect(told()).toEqual([[3, 50]]);
+  });
+
+  test("are not said where llama.cpp chooses twice, as with a draft model whose guesses cannot be taken back", () => {
+    setPointer(SLOTS + AT.slotDraft, DRAFT_CONTEXT);
+    setInt(SERVER + AT.removal, 2);
+    expect(saidFor(50)).toBe(50);
+    expect(told()).toEqual([]);
   });
 });

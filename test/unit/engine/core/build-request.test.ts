@@ -23,9 +23,16 @@ function guessesOf(guessTokens: number, sampling: GenerationRequest["sampling"] 
 }
 
 describe("a request to llama.cpp's server", () => {
-  test("tells our kernels the slot, above the tokens to guess", () => {
+  test("tells our kernels the slot and the request's number, above the tokens to guess", () => {
     const request = promptRequest("x", { slot: 2, sampling: { guessTokens: 5 } });
-    expect(bodyOf(request)).toMatchObject({ sse_ping_interval: 3 * 65_536 + 5 });
+    expect(bodyOf(request)).toMatchObject({ sse_ping_interval: 3 * 256 + 5 });
+    const { body } = buildCompletionCall(request, { ...context, number: 7 });
+    expect(body).toMatchObject({ sse_ping_interval: 7 * 65_536 + 3 * 256 + 5 });
+  });
+
+  test("has no tokens guessed where log-probabilities are asked for, which llama.cpp does not tell of guesses", () => {
+    const request = promptRequest("x", { logprobs: 2, sampling: { guessTokens: 5 } });
+    expect(bodyOf(request)).toMatchObject({ sse_ping_interval: 0 });
   });
 
   test("names every sampling setting in the server's words, and none that is absent", () => {

@@ -1,0 +1,212 @@
+import {
+  closeSync,
+  copyFileSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CHATML_WORDS } from "../support/tiny-models.ts";
+import { NATS_SERVER } from "../support/nats-server.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
+import { busyOf, FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
+
+const MINUTES = 60_000;
+/** Of an answer that is still being given when its machine has been found and killed. */
+const LONG = 1600;
+/** Pieces after which its machine is killed. */
+const BEGUN = 16;
+
+/** Long whatever the model says. */
+const WORDS = {
+  type: "object",
+  properties: {
+    words: { type: "array", items: { type: "string", minLength: 8 }, minItems: 80, maxItems: 90 },
+  },
+  required: ["words"],
+  additionalProperties: false,
+};
+const WRITE = { type: "function", function: { name: "write_words", parameters: WORDS } };
+
+/** The lines or events of a streamed answer, as JSON. */
+async function* stream(url: string, body: object): AsyncGenerator {
+  const response = await fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    // A prompt that is in one machine's cache and read by the other would be summed up in another order.
+    body: JSON.stringify({
+      model: FLEET_MODEL,
+      stream: true,
+      max_tokens: LONG,
+      cache_prompt: false,
+      ...body,
+    }),
+  });
+  expect(response.status).toBe(200);
+  let rest = "";
+  for await (const chunk of (response.body ?? new ReadableStream()).pipeThrough(new TextDecoderStream())) {
+    const lines = (rest + chunk).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) {
+      const json = line.replace(/^data: /, "");
+      if (json.startsWith("{")) yield JSON.parse(json);
+    }
+  }
+}
+
+/** A line of Daybreak's own API. */
+interface Line {
+  readonly message: { readonly content: string };
+  readonly done: boolean;
+  readonly moved?: { readonly times: number; readonly other_tokens: number };
+}
+
+function isLine(event: unknown): event is Line {
+  return typeof event === "object" && event !== null && "message" in event;
+}
+
+function textOf(events: readonly unknown[]): string {
+  return events
+    .filter(isLine)
+    .map(({ message }) => message.content)
+    .join("");
+}
+
+/** Bytes that no machine reads to tell models apart, in a model of a few megabytes: the weights there are of another one. */
+function withOtherWeights(file: string): void {
+  const { size } = statSync(file);
+  const [head, piece, pieces] = [1024 * 1024, 64 * 1024, 16];
+  const rest = size - head - piece;
+  const from = head + Math.floor((rest * 8) / pieces) + piece + 1024;
+  const bytes = Buffer.alloc(Math.floor(rest / pieces) - piece - 2048);
+  expect(bytes.length).toBeGreaterThan(1024);
+  const handle = openSync(file, "r+");
+  readSync(handle, bytes, 0, bytes.length, from);
+  writeSync(handle, Uint8Array.from(bytes).toReversed(), 0, bytes.length, from);
+  closeSync(handle);
+}
+
+describe.skipIf(NATS_SERVER === null)("an answer whose machine is killed", () => {
+  let fleet: TestFleet;
+  let desk: TestDaemon;
+  let workers: TestDaemon[];
+  let names = 0;
+
+  beforeAll(async () => {
+    // Larger, so that not all of its file is read, and one that can call tools.
+    fleet = await TestFleet.start(undefined, {
+      embedding: 192,
+      blocks: 6,
+      chatTemplate: readFileSync(new URL("templates/qwen3.jinja", import.meta.url), "utf8"),
+      words: [...CHATML_WORDS, "<tool_call>", "</tool_call>", "<think>", "</think>"],
+    });
+    [desk, ...workers] = await Promise.all([
+      fleet.join("desk", { hasModel: false }),
+      fleet.join("one"),
+      fleet.join("two"),
+    ]);
+    await fleet.complete(desk, 3, 2);
+  }, 3 * MINUTES);
+  afterAll(async () => await fleet.stop());
+
+  async function kill(victim: TestDaemon): Promise<void> {
+    victim.kill("SIGKILL");
+    await victim.exited;
+    workers = workers.filter((each) => each !== victim);
+  }
+
+  /** Reads an answer twice: undisturbed, and with its machine killed after some pieces; then there is a new machine. */
+  async function twice(url: string, body: object): Promise<[unknown[], unknown[]]> {
+    const whole = await Array.fromAsync(stream(url, body));
+    const moved: unknown[] = [];
+    let killed: Promise<void> | undefined;
+    for await (const event of stream(url, body)) {
+      moved.push(event);
+      if (moved.length === BEGUN) killed = busyOf(workers).then(kill);
+    }
+    await killed;
+    workers.push(await fleet.join(`new-${(names += 1)}`));
+    await fleet.complete(desk, 3, 2);
+    return [whole, moved];
+  }
+
+  test.each([
+    ["the most likely", { temperature: 0 }],
+    ["a sampled", { temperature: 1.5, seed: 7 }],
+  ])(
+    "goes on exactly as %s answer in a JSON schema, and tells that it has moved",
+    async (_what, sampling) => {
+      const messages = [{ role: "user", content: "say some words" }];
+      const body = { messages, format: WORDS, think: false, ...sampling };
+      const [whole, moved] = await twice(`${desk.url}/api/chat`, body);
+      expect(moved.at(-1)).toMatchObject({ done: true, moved: { times: 1, other_tokens: 0 } });
+      expect(textOf(moved)).toBe(textOf(whole));
+    },
+  );
+
+  test("goes on with the arguments of a tool call", async () => {
+    const body = {
+      messages: [{ role: "user", content: "write some words" }],
+      tools: [WRITE],
+      tool_choice: "required",
+      reasoning_effort: "none",
+      temperature: 1.5,
+      seed: 9,
+    };
+    const [whole, moved] = await twice(`${desk.url}/v1/chat/completions`, body);
+    expect(callOf(whole)).toContain("write_words");
+    expect(callOf(moved)).toBe(callOf(whole));
+    const metrics = await (await fetch(`${desk.url}/metrics`)).text();
+    expect(metrics).toMatch(/service_fleet_answers_moved_total [1-9]/);
+    expect(metrics).toMatch(/service_fleet_answers_moved_otherwise_total 0/);
+  });
+
+  test("goes on from what the client has on a machine that would say something else, and tells so", async () => {
+    const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-fleet-other-"));
+    try {
+      copyFileSync(fleet.modelFile, path.join(folder, path.basename(fleet.modelFile)));
+      withOtherWeights(path.join(folder, path.basename(fleet.modelFile)));
+      const [one, two] = workers;
+      if (!one || !two) throw new Error("there are no machines");
+      await kill(two);
+      workers.push(await fleet.join("other", { env: { SERVICE_MODELS_DIRS: folder } }));
+      await fleet.complete(desk, 3, 2);
+      const [before, all]: [unknown[], unknown[]] = [[], []];
+      const body = { messages: [{ role: "user", content: "say some words" }], temperature: 1.5, seed: 3 };
+      let killed: Promise<void> | undefined;
+      for await (const event of stream(`${desk.url}/api/chat`, { ...body, ignore_eos: true })) {
+        all.push(event);
+        if (!killed) before.push(event);
+        if (all.length === BEGUN) killed = busyOf(workers).then(kill);
+      }
+      await killed;
+      const last = all.at(-1);
+      expect(last).toMatchObject({ done: true, completion_tokens: LONG, moved: { times: 1 } });
+      expect(isLine(last) && last.moved?.other_tokens).toBeGreaterThan(0);
+      expect(textOf(all).startsWith(textOf(before))).toBe(true);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
+
+/** Name and arguments of the call in a stream of the OpenAI API. */
+function callOf(events: readonly unknown[]): string {
+  return events
+    .map((event) => {
+      const chunk: Chunk = JSON.parse(JSON.stringify(event));
+      const call = chunk.choices?.[0]?.delta?.tool_calls?.[0]?.function;
+      return `${call?.name ?? ""}${call?.arguments ?? ""}`;
+    })
+    .join("");
+}
+
+interface Chunk {
+  readonly choices?: { delta?: { tool_calls?: { function?: { name?: string; arguments?: string } }[] } }[];
+}
