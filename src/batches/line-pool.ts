@@ -4,6 +4,8 @@ import type { Attempt, Lines } from "./line-queue.ts";
 const TURN_MS = 5 * 60_000;
 /** Lines of one batch before another one of the same model is served; lines in a row have common beginnings. */
 const LINES_IN_A_ROW = 32;
+/** How often it is looked for further lines while some run. */
+const LOOK_MS = 1000;
 /** How long the pool sleeps at most. */
 const MAX_SLEEP_MS = 60_000;
 
@@ -28,6 +30,8 @@ interface Member {
   readonly source: LineSource;
   readonly done: PromiseWithResolvers<void>;
   running: number;
+  /** Why it is out. */
+  failure?: unknown;
 }
 
 /**
@@ -126,7 +130,8 @@ export class LinePool {
       }
       if (running === 0) return;
       // Not a race of those that run with this: it would be told of each line, and keep them all until it settles.
-      await woken;
+      // While there is room, lines may come back whose time has not come yet, or that other machines leave.
+      await (running < this.#capacity ? this.#pause(LOOK_MS, woken) : woken);
     }
   }
 
@@ -152,7 +157,7 @@ export class LinePool {
     member.running -= 1;
     if (again) source.queue.giveBack(attempt, again.at);
     if (again?.holdsUpAll) this.#heldUpUntil = Math.max(this.#heldUpUntil, again.at);
-    if (!this.#members.has(member) && member.running === 0) member.done.resolve();
+    if (!this.#members.has(member)) this.#settle(member);
   }
 
   async #othersWait(model: string): Promise<boolean> {
@@ -163,12 +168,12 @@ export class LinePool {
     return false;
   }
 
-  /** A batch whose store fails is out; its owner hears of it. */
+  /** A batch whose store fails is out; its owner hears of it when its lines under way have ended, which are still its own. */
   async #guarded<Result>(member: Member, action: () => Promise<Result>): Promise<Result | undefined> {
     try {
       return await action();
     } catch (error) {
-      member.done.reject(error);
+      member.failure ??= error;
       this.#leave(member);
       return undefined;
     }
@@ -176,8 +181,14 @@ export class LinePool {
 
   #leave(member: Member): void {
     this.#members.delete(member);
-    if (member.running === 0) member.done.resolve();
+    this.#settle(member);
     this.#wake();
+  }
+
+  #settle({ running, failure, done }: Member): void {
+    if (running > 0) return;
+    if (failure === undefined) done.resolve();
+    else done.reject(failure);
   }
 
   #wake(): void {
@@ -185,9 +196,9 @@ export class LinePool {
     this.#wakeUp = Promise.withResolvers();
   }
 
-  async #pause(millis: number): Promise<void> {
+  async #pause(millis: number, woken = this.#wakeUp.promise): Promise<void> {
     const timer = setTimeout(() => this.#wake(), Math.max(1, millis)).unref();
-    await this.#wakeUp.promise;
+    await woken;
     clearTimeout(timer);
   }
 }

@@ -46,7 +46,7 @@ export class LineRunner {
   async run(attempt: Attempt): Promise<Retry | undefined> {
     const { folder, now } = this.#options;
     const { number, start, length } = attempt.line;
-    const text = await folder.text(this.#batch.inputFile, start, length);
+    const text = await folder.text(this.#batch.inputFile, start, length).catch(whenGone);
     const requestId = newId("batch_req");
     if (this.#signal.aborted) return undefined;
     const { response, usage } = await this.#ask(attempt.line, text, requestId);
@@ -61,12 +61,13 @@ export class LineRunner {
   /** Whatever goes wrong with one line is the answer to that line: it must not hold up its batch. */
   async #ask(
     { number }: Pick<WaitingLine, "number">,
-    text: string,
+    text: string | ServiceError,
     requestId: string,
   ): Promise<{ readonly response: LineResponse; readonly usage: BatchUsage }> {
     const { id, endpoint, owner } = this.#batch;
     const { runLine, logger } = this.#options;
     try {
+      if (text instanceof ServiceError) throw text;
       const request = this.#format.request(await parseJsonText(text, "The line"), endpoint);
       const response = await runLine({ ...request, requestId, owner }, this.#signal);
       const hasSucceeded = response.status < FIRST_ERROR;
@@ -103,4 +104,10 @@ export class LineRunner {
       }
     }
   }
+}
+
+/** Of a line that is not in the file, that is the answer. @throws everything else, which may pass */
+function whenGone(error: unknown): ServiceError {
+  if (error instanceof ServiceError && error.code === "file_not_found") return error;
+  throw error;
 }

@@ -1,5 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { connect, credsAuthenticator, type NatsConnection, type Status } from "@nats-io/transport-node";
+import {
+  connect,
+  credsAuthenticator,
+  errors,
+  type NatsConnection,
+  type Status,
+} from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import type { Config } from "../config/schema.ts";
 import { toError } from "../errors/to-error.ts";
@@ -162,7 +168,7 @@ export class FleetConnection {
       this.#tell("The fleet's NATS server is gone: this machine works alone until it is back");
     } else if (status.type === "reconnect") {
       this.#change(true);
-    } else if (status.type === "error") {
+    } else if (status.type === "error" && !isAboutJetStream(status.error)) {
       this.#problem = status.error.message;
       this.#logger.warn({ err: status.error }, "The fleet's NATS server reports an error");
     }
@@ -186,4 +192,9 @@ export class FleetConnection {
 
 function reason(error: unknown): string {
   return toError(error).message;
+}
+
+/** Whoever asks JetStream for something without the permission is told so, and says what that means. */
+function isAboutJetStream(error: Error): boolean {
+  return error instanceof errors.PermissionViolationError && error.subject.startsWith("$JS.");
 }

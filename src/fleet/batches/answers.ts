@@ -3,7 +3,6 @@ import { gunzip, gzip } from "node:zlib";
 import { headers } from "@nats-io/transport-node";
 import { z } from "zod";
 import type { BatchUsage, LineCounts, LineOutcome, RouteAnswer, RunOutcome } from "../../batches/batch.ts";
-import { ServiceError } from "../../errors/service-error.ts";
 import { readJson, writeJson } from "../json-message.ts";
 import type { JetStreamPlace } from "./jetstream-place.ts";
 
@@ -75,6 +74,8 @@ export class Answers {
 
   constructor(place: JetStreamPlace) {
     this.#place = place;
+    // A server that comes back after a power failure may have forgotten the last ones.
+    place.onChange(() => this.#tallies.clear());
   }
 
   /** Saves an answer; false, and nothing happens, if the line has one already. */
@@ -100,12 +101,20 @@ export class Answers {
     return first?.requestId === answer.requestId;
   }
 
-  /** The answer to a line. */
+  /** The answer to a line; undefined if there is none, or none that can be read. */
   async get(batch: string, number: number): Promise<RouteAnswer | undefined> {
     const found = await this.#read(batch, number);
     if (!found) return undefined;
-    const { status, requestId, body, parts } = found;
-    return { status, requestId, body: body ?? (await this.#readParts(batch, parts)) };
+    const { status, requestId, parts } = found;
+    const body = found.body ?? (await this.#readParts(batch, parts));
+    return body === undefined ? undefined : { status, requestId, body };
+  }
+
+  /** Removes answers that nobody can use, so that their lines are run again. */
+  async discard(batch: string, numbers: readonly number[]): Promise<void> {
+    for (const number of numbers)
+      await this.#place.purge("batchdata", this.#subject("answer", batch, String(number)));
+    this.#tallies.delete(batch);
   }
 
   /** Counts what is answered by now. */
@@ -142,7 +151,8 @@ export class Answers {
 
   async #read(batch: string, number: number): Promise<z.output<typeof answerSchema> | undefined> {
     const stored = await this.#place.get("batchdata", this.#subject("answer", batch, String(number)));
-    return stored && readJson(answerSchema, await unpack(stored.data, { maxOutputLength: MOST_BYTES }));
+    const whole = stored && (await unpacked(stored.data));
+    return whole && readJson(answerSchema, whole);
   }
 
   async #saveParts(batch: string, whole: Uint8Array): Promise<{ nonce: string; count: number }> {
@@ -161,18 +171,20 @@ export class Answers {
     return { nonce, count };
   }
 
-  async #readParts(batch: string, parts: { nonce: string; count: number } | undefined): Promise<string> {
+  async #readParts(
+    batch: string,
+    parts: { nonce: string; count: number } | undefined,
+  ): Promise<string | undefined> {
     const read: Uint8Array[] = [];
     for (let at = 0; at < (parts?.count ?? 0); at += 1) {
       const part = await this.#place.get(
         "batchdata",
         this.#subject("part", batch, parts?.nonce ?? "", String(at)),
       );
-      if (!part)
-        throw new ServiceError("internal_error", `A part of an answer of the batch ${batch} is gone.`);
+      if (!part) return undefined;
       read.push(part.data);
     }
-    return (await unpack(Buffer.concat(read), { maxOutputLength: MOST_BYTES })).toString("utf8");
+    return (await unpacked(Buffer.concat(read)))?.toString("utf8");
   }
 
   async #catchUp(batch: string, tally: OpenTally): Promise<void> {
@@ -187,4 +199,9 @@ export class Answers {
   #subject(kind: "answer" | "part", ...parts: readonly string[]): string {
     return this.#place.subject("batchdata", kind, ...parts);
   }
+}
+
+/** Undefined for what is not packed, or too long: anyone on the NATS server may have written it. */
+async function unpacked(data: Uint8Array): Promise<Buffer | undefined> {
+  return await unpack(data, { maxOutputLength: MOST_BYTES }).catch(() => undefined);
 }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Batch, StoredFile } from "../../batches/batch.ts";
 import { writeJson } from "../json-message.ts";
+import { isSharedId } from "./shared-ids.ts";
 
 /**
  * Files and batches as JetStream has them. Whoever can reach the NATS server may have written them.
@@ -9,10 +10,12 @@ import { writeJson } from "../json-message.ts";
 const count = z.number().min(0);
 /** Null: never, which JSON has no number for. */
 const endless = count.nullable().transform((value) => value ?? Number.POSITIVE_INFINITY);
+/** Subjects are made of ids, which therefore have no wildcards. */
+const id = z.string().refine(isSharedId);
 const hash = z.string().regex(/^[0-9a-f]{64}$/);
 
 export const fileSchema = z.object({
-  id: z.string(),
+  id,
   owner: z.string(),
   purpose: z.enum(["batch", "batch_output", "requests", "results"]),
   name: z.string(),
@@ -42,11 +45,11 @@ const groupSchema = z.object({
 export type LineGroup = z.infer<typeof groupSchema>;
 
 export const batchSchema = z.object({
-  id: z.string(),
+  id,
   api: z.string(),
   owner: z.string(),
   endpoint: z.string(),
-  inputFile: z.string(),
+  inputFile: id,
   status,
   times: z.partialRecord(status, count),
   createdAt: count,

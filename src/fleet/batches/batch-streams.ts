@@ -1,18 +1,17 @@
 import {
   DiscardPolicy,
-  JetStreamApiError,
   type JetStreamManager,
   RetentionPolicy,
   StorageType,
   type StreamConfig,
 } from "@nats-io/jetstream";
+import { codeOf, NO_STREAM } from "./jetstream-errors.ts";
 
 const MIB = 1024 * 1024;
 /** What is on its way to be run is over after 24 hours, with its batch. */
 const WORK_KEPT_MS = 3 * 24 * 3_600_000;
 /** Copies in a cluster: one server may fail. */
 const CLUSTER_REPLICAS = 3;
-const NO_STREAM = 10_059;
 
 /** The streams of batches. Their subjects begin with the same word. */
 export const STREAMS = ["batches", "batchdata", "batchwork"] as const;
@@ -48,7 +47,7 @@ async function isThere(manager: JetStreamManager, name: string): Promise<boolean
     await manager.streams.info(name);
     return true;
   } catch (error) {
-    if (error instanceof JetStreamApiError && error.code === NO_STREAM) return false;
+    if (codeOf(error) === NO_STREAM) return false;
     throw error;
   }
 }

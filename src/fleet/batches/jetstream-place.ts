@@ -2,44 +2,26 @@ import {
   AckPolicy,
   DeliverPolicy,
   type JetStreamManager,
-  JetStreamApiError,
-  JetStreamError,
   jetstreamManager,
   type JsMsg,
 } from "@nats-io/jetstream";
 import { errors, type MsgHdrs, type NatsConnection } from "@nats-io/transport-node";
 import type { Logger } from "pino";
-import { ServiceError } from "../../errors/service-error.ts";
 import { toError } from "../../errors/to-error.ts";
 import type { FleetConnection } from "../fleet-connection.ts";
 import { makeStreams, type StreamKind, streamName } from "./batch-streams.ts";
+import { codeOf, explained, NO_STREAM, WRONG_LAST_SEQUENCE } from "./jetstream-errors.ts";
 
 /** A request to the server; longer than a server takes that is only busy. */
 const TIMEOUT_MS = 5000;
-/** Messages that are read at once, and longer than the server takes for them. */
+/** Messages that are asked for at once, for how long, and longer than the server takes for one. */
 const READ_AT_ONCE = 2000;
+const FETCH_MS = 1000;
 const READ_MS = 10_000;
 /** A reader that has died is forgotten after this. */
 const READER_MS = 15_000;
 /** Before the streams are looked for again, where they have been and where they have never been. */
 const PAUSE_MS = { known: 1000, unknown: 300_000 };
-const RETRY_AFTER_SECS = 1;
-
-/** JetStream's own numbers of errors. */
-const WRONG_LAST_SEQUENCE = 10_071;
-const NO_STREAM = 10_059;
-const NO_ROOM: ReadonlySet<number> = new Set([10_023, 10_047, 10_054, 10_077]);
-const NATS_ERRORS = [
-  JetStreamError,
-  JetStreamApiError,
-  errors.ClosedConnectionError,
-  errors.ConnectionError,
-  errors.DrainingConnectionError,
-  errors.NoRespondersError,
-  errors.ProtocolError,
-  errors.RequestError,
-  errors.TimeoutError,
-];
 
 /** Where new files and batches belong. */
 export type Home = "fleet" | "machine" | "away";
@@ -97,6 +79,11 @@ export class JetStreamPlace {
   /** Calls back when something may have changed. */
   onNews(listener: () => void): void {
     this.#connection.listen(this.#connection.subject("batchnews"), listener);
+    this.onChange(listener);
+  }
+
+  /** Calls back when the connection is made or lost. */
+  onChange(listener: () => void): void {
     this.#connection.onChange(listener);
   }
 
@@ -124,7 +111,7 @@ export class JetStreamPlace {
     } catch (error) {
       // Its server may have begun anew.
       if (codeOf(error) === NO_STREAM) this.#ready = undefined;
-      throw this.#explained(error);
+      throw explained(error, this.#connection);
     }
   }
 
@@ -192,14 +179,18 @@ export class JetStreamPlace {
       });
       try {
         const consumer = manager.jetstream().consumers.getConsumerFromInfo(reader);
+        let heardAt = performance.now();
         for (let left = reader.num_pending; left > 0;) {
-          const wish = { max_messages: Math.min(left, READ_AT_ONCE), expires: READ_MS };
-          const before = left;
+          const wish = { max_messages: Math.min(left, READ_AT_ONCE), expires: FETCH_MS };
           for await (const message of await consumer.fetch(wish)) {
             take(message);
-            left -= 1;
+            heardAt = performance.now();
+            left = message.info.pending;
+            if (left === 0) break;
           }
-          if (left === before) throw new errors.TimeoutError();
+          // Fewer than there were, if some have been removed meanwhile.
+          if (left > 0) left = (await consumer.info()).num_pending;
+          if (left > 0 && performance.now() - heardAt > READ_MS) throw new errors.TimeoutError();
         }
       } finally {
         await manager.consumers.delete(stream, reader.name).catch(() => undefined);
@@ -209,7 +200,7 @@ export class JetStreamPlace {
 
   async #manager(): Promise<{ manager: JetStreamManager; nats: NatsConnection }> {
     const { nats } = this.#connection;
-    if (!nats) throw this.#explained(undefined);
+    if (!nats) throw explained(undefined, this.#connection);
     const { known, unknown } = PAUSE_MS;
     const { failedAt = Number.POSITIVE_INFINITY } = this.#ready ?? {};
     if (this.#ready?.nats !== nats || performance.now() - failedAt > (this.#wasThere ? known : unknown)) {
@@ -222,7 +213,7 @@ export class JetStreamPlace {
     try {
       return { nats, manager: await this.#ready.manager };
     } catch (error) {
-      throw this.#explained(error);
+      throw explained(error, this.#connection);
     }
   }
 
@@ -245,33 +236,4 @@ export class JetStreamPlace {
       throw error;
     }
   }
-
-  #explained(error: unknown): unknown {
-    if (error instanceof ServiceError) return error;
-    if (error !== undefined && !isNotEnabled(error) && !NATS_ERRORS.some((each) => error instanceof each))
-      return error;
-    const { where, problem } = this.#connection;
-    if (NO_ROOM.has(codeOf(error) ?? 0)) {
-      return new ServiceError(
-        "insufficient_disk",
-        `The fleet's NATS server at ${where} has no room for more files and answers of batches: delete some, or give JetStream more.`,
-        { cause: error },
-      );
-    }
-    const why = error === undefined ? problem : toError(error).message;
-    return new ServiceError(
-      "fleet_unreachable",
-      `The fleet's batches cannot be reached, since JetStream of the NATS server at ${where} does not answer${why === undefined ? "" : ` (${why})`}: try again when it is back.`,
-      { retryAfterSecs: RETRY_AFTER_SECS, cause: error },
-    );
-  }
-}
-
-/** An error that the client does not export. */
-function isNotEnabled(error: unknown): boolean {
-  return error instanceof Error && error.name === "JetStreamNotEnabled";
-}
-
-function codeOf(error: unknown): number | undefined {
-  return error instanceof JetStreamApiError ? error.code : undefined;
 }

@@ -1,16 +1,26 @@
 import type { Logger } from "pino";
 import type { BatchFormat } from "../../batches/batch-format.ts";
 import type { FileContents } from "../../batches/batch-store.ts";
-import type { AnsweredLine, FinalStatus, LineCounts, WaitingLine } from "../../batches/batch.ts";
+import {
+  type AnsweredLine,
+  type FinalStatus,
+  type InputProblem,
+  type LineCounts,
+  UNFINISHED,
+  type WaitingLine,
+} from "../../batches/batch.ts";
 import { readInput } from "../../batches/read-input.ts";
 import { forget, writeOutput } from "../../batches/write-output.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { Answers } from "./answers.ts";
 import type { BatchModels } from "./batch-models.ts";
 import type { LineGroup, SharedBatch } from "./batch-record.ts";
+import { isAway } from "./jetstream-errors.ts";
 import type { LineRuns } from "./line-runs.ts";
 import { newOutputId } from "./shared-ids.ts";
 import type { SharedStore } from "./shared-store.ts";
+
+const INPUT_GONE = "file_not_found";
 
 export interface LeadOptions {
   readonly store: SharedStore;
@@ -61,11 +71,16 @@ export class BatchLeader {
 
   /** Queues lines again that are neither answered nor queued: a server without power may forget what it had not yet saved. */
   async requeue(batch: SharedBatch): Promise<void> {
-    const { answers, runs, logger } = this.#options;
+    const { store, answers, runs, logger } = this.#options;
     if (await runs.hasAny(batch.id)) return;
     const { answered } = await answers.tally(batch.id);
     if (answered.size >= batch.total) return;
-    const lost = (await this.#read(batch)).lines.filter(({ number }) => !answered.has(number));
+    const { lines, problems } = await this.#read(batch).catch(inputGone);
+    if (problems.some(isGone)) {
+      await store.change(batch.id, ["in_progress"], { status: "finalizing", endsAs: "failed" });
+      return;
+    }
+    const lost = lines.filter(({ number }) => !answered.has(number));
     logger.warn(
       { batch: batch.id, lines: lost.length },
       "fleet: lines of a batch were lost and are queued again",
@@ -83,8 +98,17 @@ export class BatchLeader {
     const { store, folder, answers, formats, now } = this.#options;
     const format = formatOf(formats, batch);
     const endsAs: FinalStatus = batch.endsAs ?? (batch.status === "cancelling" ? "cancelled" : "completed");
-    const { lines } = await this.#read(batch);
+    const { lines, problems } = await this.#read(batch).catch(inputGone);
+    const gone = problems.filter(isGone);
+    if (gone.length > 0)
+      return await store.change(batch.id, UNFINISHED, { status: "failed", problems: gone });
     const { answered, counts, usage } = await snapshot(answers, batch.id);
+    const numbers = new Set(lines.map(({ number }) => number));
+    const strange = [...answered.keys()].filter((number) => !numbers.has(number));
+    if (strange.length > 0) {
+      await answers.discard(batch.id, strange);
+      return undefined;
+    }
     const missing = lines.length - answered.size;
     if (endsAs === "completed" && missing > 0) {
       await store.change(batch.id, ["finalizing"], { status: "in_progress" });
@@ -93,6 +117,7 @@ export class BatchLeader {
     const rest = endsAs === "expired" ? "expired" : "cancelled";
     const final: LineCounts = { ...counts, [rest]: missing };
     const inOrder = lines.toSorted((one, other) => one.number - other.number);
+    const lost: number[] = [];
     const page = async (_id: string, after: number, limit: number): Promise<readonly AnsweredLine[]> =>
       await Promise.all(
         following(inOrder, after, limit).map(async ({ number, customId }): Promise<AnsweredLine> => {
@@ -100,6 +125,7 @@ export class BatchLeader {
           if (!outcome) return { number, customId, outcome: rest };
           const answer = await answers.get(batch.id, number);
           if (answer) return { number, customId, outcome, answer };
+          lost.push(number);
           throw new ServiceError("internal_error", `The answer to line ${number} of ${batch.id} is gone.`);
         }),
       );
@@ -108,25 +134,30 @@ export class BatchLeader {
       file: async (id: string) => await store.file(id, undefined),
     };
     const counted = { ...batch, counts: final };
-    const { output, errors } = await writeOutput(counted, {
-      store: source,
-      folder,
-      format,
-      newFileId: () => newOutputId(batch.id),
-      now,
-    });
+    const newFileId = (): string => newOutputId(batch.id);
+    const written = await writeOutput(counted, { store: source, folder, format, newFileId, now }).catch(
+      async (error: unknown) => {
+        if (lost.length === 0) throw error;
+        await answers.discard(batch.id, lost);
+      },
+    );
+    if (!written) return undefined;
+    const { output, errors } = written;
     const files = [output, errors].filter((file) => file !== undefined);
     const change = { status: endsAs, total: lines.length, outputFile: output?.id, errorFile: errors?.id };
     try {
       return await store.finish(batch.id, { ...change, counts: final, usage }, files);
     } catch (error) {
-      await forget(files, { store: source, folder });
+      // Without an answer it may have ended all the same: what is left then is swept later.
+      if (!isAway(error)) await forget(files, { store: source, folder });
       throw error;
     }
   }
 
   async #read(batch: SharedBatch): Promise<ReadLines> {
-    const { folder, formats, limits } = this.#options;
+    const { folder, formats } = this.#options;
+    // Once it has been checked, the limits of the machine that did it hold.
+    const limits = batch.total > 0 ? { maxLines: batch.total, maxLineBytes: Infinity } : this.#options.limits;
     const lines: WaitingLine[] = [];
     const ids = new Set<string>();
     const isNew = ({ customId }: WaitingLine): boolean => ids.size < ids.add(customId).size;
@@ -167,8 +198,12 @@ export class BatchLeader {
 /** An input that is no longer there is what is wrong with its batch. */
 function inputGone(error: unknown): ReadLines {
   const { code, message } = ServiceError.from(error);
-  if (code !== "file_not_found") throw error;
+  if (code !== INPUT_GONE) throw error;
   return { total: 0, problems: [{ code, message, param: "input_file_id", line: null }], lines: [] };
+}
+
+function isGone({ code }: InputProblem): boolean {
+  return code === INPUT_GONE;
 }
 
 /** What is answered by now: what comes later does not belong to the output. */

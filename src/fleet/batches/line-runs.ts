@@ -38,6 +38,8 @@ const runSchema = z.object({
 
 /** Consecutive lines of one model that this machine has taken on. */
 export interface LineRun {
+  /** Of its message; the same each time that it is given out. */
+  readonly sequence: string;
   readonly lines: readonly PlacedLine[];
   /** Whether someone has had it before, who may have answered a part of it. */
   readonly wasTaken: boolean;
@@ -45,6 +47,8 @@ export interface LineRun {
   done(): void;
   /** Lets another machine have it. */
   giveBack(): void;
+  /** Leaves it to who had it before. */
+  leave(): void;
 }
 
 /** The lines that wait, in a work queue that all machines take from. */
@@ -103,8 +107,15 @@ export class LineRuns {
         // So that whoever leads need not wait to see whether all is done, nor others to take what is given back.
         this.#place.nudge();
       };
-      const wasTaken = deliveries(reply) !== "1";
-      return { ...run, wasTaken, done: () => end(ACK), giveBack: () => end(GIVE_BACK) };
+      const { deliveries, sequence } = delivery(reply);
+      return {
+        ...run,
+        sequence,
+        wasTaken: deliveries !== "1",
+        done: () => end(ACK),
+        giveBack: () => end(GIVE_BACK),
+        leave: () => clearInterval(beat),
+      };
     });
   }
 
@@ -144,10 +155,11 @@ export class LineRuns {
   }
 }
 
-/** How often a message has been given out, from the subject of its acknowledgement; a server with a domain puts two parts in front. */
-function deliveries(reply: string): string | undefined {
+/** How often a message has been given out, and its number, from the subject of its acknowledgement; a server with a domain puts two parts in front. */
+function delivery(reply: string): { readonly deliveries: string; readonly sequence: string } {
   const parts = reply.split(".");
-  return parts.length > ACK_PARTS ? parts[6] : parts[4];
+  const [deliveries = "", sequence = ""] = parts.slice(parts.length > ACK_PARTS ? 6 : 4);
+  return { deliveries, sequence };
 }
 
 function consumerName(batch: string, group: number): string {

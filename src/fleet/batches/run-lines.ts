@@ -4,17 +4,18 @@ import { z } from "zod";
 import type { BatchFormat, RunLine } from "../../batches/batch-format.ts";
 import type { BatchStore, FileContents } from "../../batches/batch-store.ts";
 import type { RunOutcome } from "../../batches/batch.ts";
-import type { LinePool } from "../../batches/line-pool.ts";
+import type { LinePool, Retry } from "../../batches/line-pool.ts";
 import { LineRunner } from "../../batches/run-line.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { Answers } from "./answers.ts";
 import type { BatchModels } from "./batch-models.ts";
 import type { SharedBatch } from "./batch-record.ts";
+import { isAway } from "./jetstream-errors.ts";
 import type { LineRuns } from "./line-runs.ts";
 import { type RunnableGroup, RunQueue } from "./run-queue.ts";
 
-/** Before an answer is saved again while the server is away. */
-const SAVE_AGAIN_MS = 1000;
+/** Before a line is read, or an answer saved, again while the server is away. */
+const AGAIN_MS = 1000;
 
 const bodySchema = z.looseObject({});
 
@@ -88,7 +89,10 @@ export class RunnerOfLines {
             return await this.#options.runLine({ ...request, body: withModel(request.body, rename) }, ended);
           };
           const runner = new LineRunner(batch, format, { ...this.#options, store, runLine }, signal);
-          const again = await runner.run(attempt);
+          const again = await runner.run(attempt).catch((error: unknown): Retry => {
+            if (isAway(error)) return { at: this.#options.now() + AGAIN_MS, holdsUpAll: false };
+            throw error;
+          });
           if (!again && !signal.aborted) queue.done(attempt);
           return again;
         },
@@ -120,8 +124,8 @@ export class RunnerOfLines {
             usage,
           );
         } catch (error) {
-          if (ServiceError.from(error).code !== "fleet_unreachable" || signal.aborted) throw error;
-          await sleep(SAVE_AGAIN_MS, undefined, { signal, ref: false }).catch(() => undefined);
+          if (!isAway(error) || signal.aborted) throw error;
+          await sleep(AGAIN_MS, undefined, { signal, ref: false }).catch(() => undefined);
         }
       }
     };

@@ -1,6 +1,7 @@
 import type { Attempt, Lines, NextLine } from "../../batches/line-queue.ts";
 import type { Answers } from "./answers.ts";
 import type { ModelHere } from "./batch-models.ts";
+import { isAway } from "./jetstream-errors.ts";
 import type { LineRun, LineRuns } from "./line-runs.ts";
 
 /** Before it is looked again whether lines wait. */
@@ -123,12 +124,17 @@ export class RunQueue implements Lines {
     if (now < this.#lookAt) return undefined;
     const { batch, runs, runnable } = this.#options;
     const groups = runnable().filter(isWanted);
-    for (let tried = 0; tried < groups.length; tried += 1) {
-      this.#turn += 1;
-      const next = groups[this.#turn % groups.length];
-      const run = next && (await runs.take(batch, next.group));
-      const open = run && (await this.#begin(run, next));
-      if (open) return open;
+    try {
+      for (let tried = 0; tried < groups.length; tried += 1) {
+        this.#turn += 1;
+        const next = groups[this.#turn % groups.length];
+        const run = next && (await runs.take(batch, next.group));
+        const open = run && (await this.#begin(run, next));
+        if (open) return open;
+      }
+    } catch (error) {
+      // Lines under way go on while the server is away.
+      if (!isAway(error)) throw error;
     }
     this.#lookAt = now + LOOK_MS;
     return undefined;
@@ -136,6 +142,9 @@ export class RunQueue implements Lines {
 
   async #begin(run: LineRun, { here }: RunnableGroup): Promise<OpenRun | undefined> {
     const { batch, answers } = this.#options;
+    // It has come again since the server did not hear of it for a while.
+    const isHere = [...this.#open].some((each) => each.run.sequence === run.sequence);
+    if (isHere) return (run.leave(), undefined);
     let { lines } = run;
     if (run.wasTaken) {
       try {

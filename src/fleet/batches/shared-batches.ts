@@ -98,7 +98,10 @@ export class SharedBatches {
     await removeExpired({ store: this.#store, folder: this.#folder }, now(), config.batches.retention);
     const known = new Set((await this.#store.allFiles()).map(({ id }) => id));
     await this.#folder.sweep((id) => known.has(id), now());
+    for (const id of await this.#store.unled()) await this.#leases.hold(id, true);
+    // In this order: a batch that begins meanwhile has a lease before it has answers.
+    const answered = await this.#answers.batches();
     const open = new Set(await this.#leases.ids());
-    for (const id of await this.#answers.batches()) if (!open.has(id)) await this.#answers.remove(id);
+    for (const id of answered) if (!open.has(id)) await this.#answers.remove(id);
   }
 }

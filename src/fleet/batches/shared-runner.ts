@@ -4,6 +4,7 @@ import type { LinePool } from "../../batches/line-pool.ts";
 import type { Batch } from "../../batches/batch.ts";
 import { UNFINISHED } from "../../batches/batch.ts";
 import { ServiceError } from "../../errors/service-error.ts";
+import { isAway } from "./jetstream-errors.ts";
 import type { JetStreamPlace } from "./jetstream-place.ts";
 import { BatchLeader, type LeadOptions } from "./lead-batch.ts";
 import type { Leases } from "./leases.ts";
@@ -42,8 +43,10 @@ export class SharedRunner {
   readonly #stopping = new AbortController();
   readonly #over: Promise<void>;
   readonly #led = new Set<string>();
-  /** When it was last looked whether lines of a batch were lost, or since when there is no batch. */
+  /** When it was last looked whether lines of a batch were lost. */
   readonly #lookedAt = new Map<string, number>();
+  /** Since when a batch is over, or not there, as seen from here: clocks of machines differ. */
+  readonly #overSince = new Map<string, number>();
   #news = Promise.withResolvers<void>();
 
   constructor(options: SharedRunnerOptions) {
@@ -105,7 +108,8 @@ export class SharedRunner {
     const ids = new Set(await this.#options.leases.ids());
     for (const id of ids) this.take({ id });
     this.#options.answers.forgetAllBut(ids);
-    for (const id of this.#lookedAt.keys()) if (!ids.has(id)) this.#lookedAt.delete(id);
+    for (const map of [this.#lookedAt, this.#overSince])
+      for (const id of map.keys()) if (!ids.has(id)) map.delete(id);
   }
 
   /** Never rejects. */
@@ -121,13 +125,13 @@ export class SharedRunner {
         failures = 0;
         await this.#pause(news);
       } catch (error) {
-        const { code, message } = ServiceError.from(error);
-        // That the server is away has been told; for a moment after it is back, it may not answer.
-        const isAway = code === "fleet_unreachable";
-        const wait = isAway ? AWAY_MS : RETRY_MS;
+        const wait = isAway(error) ? AWAY_MS : RETRY_MS;
         failures += 1;
-        if (!isAway || failures === TOLD_AFTER)
+        // That the server is away has been told; for a moment after it is back, it may not answer.
+        if (!isAway(error) || failures === TOLD_AFTER) {
+          const { message } = ServiceError.from(error);
           logger.warn({ batch: id, err: error }, `A batch waits for ${wait / 1000} s: ${message}`);
+        }
         await sleep(wait, undefined, { signal: this.#stopping.signal, ref: false }).catch(() => undefined);
       }
     }
@@ -189,21 +193,17 @@ export class SharedRunner {
 
   /** Removes what a batch that is over needs no longer. */
   async #clear(id: string, batch: SharedBatch | undefined): Promise<boolean> {
-    const { answers, runs, leases, now } = this.#options;
-    const endedAt = batch?.times[batch.status] ?? this.#unknownSince(id);
-    if (now() - endedAt < REMAINS_MS) return false;
+    const { answers, runs, leases } = this.#options;
+    // A lease comes before its batch: one without is left by a machine that was killed in between.
+    const since = this.#overSince.get(id) ?? performance.now();
+    this.#overSince.set(id, since);
+    if (performance.now() - since < REMAINS_MS) return false;
     await runs.remove(id, batch?.groups.length ?? 0);
     await answers.remove(id);
     await leases.end(id);
     this.#lookedAt.delete(id);
+    this.#overSince.delete(id);
     return true;
-  }
-
-  /** A lease comes before its batch: one without is left by a machine that was killed in between. */
-  #unknownSince(id: string): number {
-    const since = this.#lookedAt.get(id) ?? this.#options.now();
-    this.#lookedAt.set(id, since);
-    return since;
   }
 
   #wake(): void {

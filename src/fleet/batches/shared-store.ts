@@ -28,6 +28,10 @@ export interface SharedStoreOptions {
   readonly now: () => number;
 }
 
+interface Recorded {
+  readonly id: string;
+}
+
 /** What changes of a batch of the fleet. */
 export type SharedChange = BatchChange & Partial<Pick<SharedBatch, "groups" | "files" | "counts" | "usage">>;
 
@@ -143,11 +147,21 @@ export class SharedStore implements BatchRecords {
     await this.#options.place.purge("batches", this.#subject("batch", id));
   }
 
+  /** Without those whose output is kept for longer, which would go with them. */
   async endedBefore(time: number): Promise<readonly string[]> {
     const all = await this.#all("batch", batchSchema);
     return all
       .filter(({ status, createdAt }) => !UNFINISHED.includes(status) && createdAt < time)
+      .filter(({ files }) => files.length === 0)
       .map(({ id }) => id);
+  }
+
+  /** Batches that are not over whose lease is lost, so that nobody leads them. */
+  async unled(): Promise<readonly string[]> {
+    const all = await this.#all("batch", batchSchema);
+    // A lease comes before its batch, and goes after it.
+    const led = new Set(await this.#options.leases.ids());
+    return all.filter(({ id, status }) => UNFINISHED.includes(status) && !led.has(id)).map(({ id }) => id);
   }
 
   /** Changes a batch if `choose` gives a change for what it is now; undefined if not. */
@@ -185,24 +199,25 @@ export class SharedStore implements BatchRecords {
     return found && { batch: found.value, seq: found.seq };
   }
 
-  async #get<Schema extends z.ZodType>(
+  /** A record is only there under its own id. */
+  async #get<Schema extends z.ZodType<Recorded>>(
     kind: "file" | "batch",
     id: string,
     schema: Schema,
   ): Promise<{ readonly value: z.output<Schema>; readonly seq: number } | undefined> {
     const stored = await this.#options.place.get("batches", this.#subject(kind, id));
     const value = stored && readJson(schema, stored.data);
-    return stored && value !== undefined ? { value, seq: stored.seq } : undefined;
+    return stored && value?.id === id ? { value, seq: stored.seq } : undefined;
   }
 
-  async #all<Schema extends z.ZodType>(
+  async #all<Schema extends z.ZodType<Recorded>>(
     kind: "file" | "batch",
     schema: Schema,
   ): Promise<readonly z.output<Schema>[]> {
     const values: z.output<Schema>[] = [];
-    await this.#options.place.readAll("batches", this.#subject(kind, "*"), {}, ({ data }) => {
+    await this.#options.place.readAll("batches", this.#subject(kind, "*"), {}, ({ data, subject }) => {
       const value = readJson(schema, data);
-      if (value !== undefined) values.push(value);
+      if (value && subject === this.#subject(kind, value.id)) values.push(value);
     });
     return values;
   }

@@ -40,3 +40,40 @@ test("a batch of many lines leaves nothing behind with every line", async () => 
   expect(done).toBe(LINES);
   expect(Math.max(0, ...waiters.values())).toBeLessThan(20);
 });
+
+test("a line that comes back is run again beside one that takes long", async () => {
+  const long = Promise.withResolvers<undefined>();
+  const ran: number[] = [];
+  const source: LineSource = {
+    ...batchOf(2, () => undefined),
+    run: async ({ line }) => {
+      ran.push(line.number);
+      if (line.number === 1) return await long.promise;
+      return ran.length > 2 ? undefined : { at: Date.now() + 50, holdsUpAll: false };
+    },
+  };
+  const over = new LinePool(4).run(source);
+  await expect.poll(() => ran, { timeout: 5000 }).toEqual([1, 2, 2]);
+  long.resolve(undefined);
+  await over;
+});
+
+test("what fails a batch is told when none of its lines is being run", async () => {
+  const long = Promise.withResolvers<undefined>();
+  let isTold = false;
+  const source: LineSource = {
+    ...batchOf(2, () => undefined),
+    run: async ({ line }) => {
+      if (line.number === 1) return await long.promise;
+      throw new Error("no disk");
+    },
+  };
+  const over = new LinePool(4).run(source).catch((error: unknown) => {
+    isTold = true;
+    return error;
+  });
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(isTold).toBe(false);
+  long.resolve(undefined);
+  expect(await over).toMatchObject({ message: "no disk" });
+});
