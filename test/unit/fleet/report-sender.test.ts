@@ -104,9 +104,9 @@ describe("what a machine sends of an answer", () => {
     await next;
     const bytes = Buffer.concat(sent.slice(before).map(({ payload }) => payload));
     const report = reportSchema.parse(decodeValue(bytes, 1_000_000));
-    if (report.type !== "events") return expect.unreachable();
-    expect(report.events).toEqual([text("b")]);
-    expect([report.chosen?.ids.length, report.tokens?.length]).toEqual([10_000, 10_000]);
+    const { chosen, tokens, ...rest } = report.type === "events" ? report : { type: report.type };
+    expect(rest).toEqual({ type: "events", events: [text("b")] });
+    expect([chosen?.ids.length, tokens?.length]).toEqual([10_000, 10_000]);
   });
 
   test("is no more than its reader has room for, also when all of it is there at once", async () => {
