@@ -43,6 +43,7 @@ async function entrance(options: {
     },
     presence: {
       isConnected: true,
+      lostMs: 0,
       machines: [other],
       get: () => other,
       onChange: () => () => undefined,
