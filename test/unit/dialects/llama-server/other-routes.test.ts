@@ -62,7 +62,16 @@ describe("slots", () => {
     expect(app.models.slotCalls).toEqual([{ model: "fake", slot: 1e12 }]);
   });
 
+  test("can be emptied without a body, but not saved", async () => {
+    const { app } = testApp();
+    const erased = await app.request("/slots/1?action=erase", { method: "POST" });
+    expect(await erased.json()).toEqual({ id_slot: 1, n_erased: 12 });
+    const saved = await app.request("/slots/1?action=save", { method: "POST" });
+    expect(await saved.json()).toMatchObject({ error: { code: 400, message: "filename: is missing." } });
+  });
+
   test.each([
+    ["a path for a name", "/slots/0?action=save", { filename: "a/b" }, /^filename must/],
     ["no action", "/slots/1", { filename: "a" }, /action/],
     ["no file name", "/slots/1?action=save", {}, /filename/],
     ["no slot", "/slots/x?action=erase", {}, /slot/],
