@@ -171,6 +171,28 @@ describe("POST /rerank", () => {
 });
 
 describe("POST /apply-template", () => {
+  test.each([
+    { reasoning_effort: "high" },
+    { reasoning_effort: "none" },
+    { enable_thinking: true },
+    { enable_thinking: true, chat_template_kwargs: { enable_thinking: false, tone: "dry" } },
+    { thinking_budget_tokens: 8 },
+  ])("thinks as POST /v1/chat/completions does with %j", async (fields) => {
+    const app = testApp();
+    const messages = [{ role: "user", content: "hi" }];
+    await app.post("/v1/chat/completions", { messages, ...fields });
+    const asked = Object(app.lastRequest());
+    await app.post("/apply-template", { messages, ...fields });
+    const shown = Object(app.lastRequest());
+    const wishes = ({ input, reasoningBudget }: Record<string, Record<string, unknown>>): unknown => ({
+      thinking: input?.["thinking"],
+      variables: input?.["templateVariables"],
+      reasoningBudget,
+    });
+    expect(wishes(shown)).toEqual(wishes(asked));
+    expect(JSON.stringify(wishes(shown))).not.toBe("{}");
+  });
+
   test("shows the prompt as the engine has read it, without what the tokenizer adds", async () => {
     const details = { prompt: "<s>[hi]", slot: 0, tokensInCache: 1, truncated: false };
     const events = PLAIN_TEXT.map((event) =>
