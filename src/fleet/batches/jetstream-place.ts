@@ -10,7 +10,7 @@ import type { Logger } from "pino";
 import { toError } from "../../errors/to-error.ts";
 import type { FleetConnection } from "../fleet-connection.ts";
 import { makeStreams, type StreamKind, streamName } from "./batch-streams.ts";
-import { codeOf, explained, NO_STREAM, WRONG_LAST_SEQUENCE } from "./jetstream-errors.ts";
+import { codeOf, explained, NO_LEADER, NO_STREAM, WRONG_LAST_SEQUENCE } from "./jetstream-errors.ts";
 
 /** A request to the server; longer than a server takes that is only busy. */
 const TIMEOUT_MS = 5000;
@@ -38,6 +38,8 @@ interface Ready {
   readonly manager: Promise<JetStreamManager>;
   /** When it turned out not to be. */
   failedAt: number | undefined;
+  /** A server without JetStream says so; one that says nothing may still be starting. */
+  isSilent: boolean;
 }
 
 /** JetStream, as batches use it: messages by subject that are replaced only by those who know the one before. */
@@ -202,12 +204,14 @@ export class JetStreamPlace {
     const { nats } = this.#connection;
     if (!nats) throw explained(undefined, this.#connection);
     const { known, unknown } = PAUSE_MS;
-    const { failedAt = Number.POSITIVE_INFINITY } = this.#ready ?? {};
-    if (this.#ready?.nats !== nats || performance.now() - failedAt > (this.#wasThere ? known : unknown)) {
-      const ready: Ready = { nats, manager: this.#prepare(nats), failedAt: undefined };
+    const { failedAt = Number.POSITIVE_INFINITY, isSilent = false } = this.#ready ?? {};
+    const pause = this.#wasThere || isSilent ? known : unknown;
+    if (this.#ready?.nats !== nats || performance.now() - failedAt > pause) {
+      const ready: Ready = { nats, manager: this.#prepare(nats), failedAt: undefined, isSilent: false };
       this.#ready = ready;
-      ready.manager.catch(() => {
+      ready.manager.catch((error: unknown) => {
         ready.failedAt = performance.now();
+        ready.isSilent = error instanceof errors.TimeoutError;
       });
     }
     try {
@@ -226,6 +230,7 @@ export class JetStreamPlace {
       this.#wasTold = false;
       return manager;
     } catch (error) {
+      this.#wasThere ||= codeOf(error) === NO_LEADER;
       if (!this.#wasTold) {
         const why = toError(error).message;
         this.#logger.warn(

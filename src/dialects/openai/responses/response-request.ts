@@ -39,6 +39,7 @@ export function toInferenceRequest(
   return {
     endpoint: "chat",
     model: body.model ?? undefined,
+    isWhole: !body.stream,
     input: {
       kind: "chat",
       messages,

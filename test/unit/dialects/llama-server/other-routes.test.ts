@@ -170,6 +170,11 @@ describe("POST /rerank", () => {
   });
 });
 
+/** What a request says about thinking. */
+function wishes({ input, reasoningBudget }: Record<string, Record<string, unknown>>): unknown {
+  return { thinking: input?.["thinking"], variables: input?.["templateVariables"], reasoningBudget };
+}
+
 describe("POST /apply-template", () => {
   test.each([
     { reasoning_effort: "high" },
@@ -184,11 +189,6 @@ describe("POST /apply-template", () => {
     const asked = Object(app.lastRequest());
     await app.post("/apply-template", { messages, ...fields });
     const shown = Object(app.lastRequest());
-    const wishes = ({ input, reasoningBudget }: Record<string, Record<string, unknown>>): unknown => ({
-      thinking: input?.["thinking"],
-      variables: input?.["templateVariables"],
-      reasoningBudget,
-    });
     expect(wishes(shown)).toEqual(wishes(asked));
     expect(JSON.stringify(wishes(shown))).not.toBe("{}");
   });
