@@ -166,6 +166,8 @@ describe.skipIf(NATS_SERVER === null)("the entrance of a fleet", () => {
   });
 
   test("says so as soon of an answer of which its client has nothing yet", async () => {
+    // The model is loaded then, and text comes at once.
+    expect((await post(desk, "/v1/chat/completions", chat())).status).toBe(200);
     const asked = post(desk, "/v1/chat/completions", chat({ max_tokens: 1900, ignore_eos: true }));
     await sleep(400);
     await fleet.nats.kill("SIGKILL");
