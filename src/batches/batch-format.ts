@@ -1,5 +1,5 @@
 import type { ServiceError } from "../errors/service-error.ts";
-import type { AnsweredLine, BatchUsage, InputProblem } from "./batch.ts";
+import type { AnsweredLine, Batch, BatchUsage, InputProblem } from "./batch.ts";
 
 /** A line of the input, as far as the room has to know it. */
 export interface ReadLine {
@@ -36,6 +36,16 @@ export interface BatchFormat {
   write(line: AnsweredLine): string;
   /** Whether lines that did not succeed have a file of their own. */
   readonly separatesErrors: boolean;
+}
+
+/** The format that a batch is written in. */
+export function formatOf(
+  formats: Readonly<Record<string, BatchFormat>>,
+  { api }: Pick<Batch, "api">,
+): BatchFormat {
+  const format = formats[api];
+  if (format) return format;
+  throw new Error(`no format is named ${api}`);
 }
 
 /** Runs a line, here or elsewhere: resolves with what the route answers, whatever that is. */

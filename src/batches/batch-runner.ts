@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { ServiceError } from "../errors/service-error.ts";
-import type { BatchFormat, RunLine } from "./batch-format.ts";
+import { type BatchFormat, formatOf, type RunLine } from "./batch-format.ts";
 import type { BatchStore } from "./batch-store.ts";
 import type { Batch, FinalStatus, RunOutcome } from "./batch.ts";
 import type { FileFolder } from "./file-folder.ts";
@@ -189,10 +189,4 @@ export class BatchRunner {
     }
     this.#options.onEnd(ended);
   }
-}
-
-function formatOf(formats: RunnerOptions["formats"], { api }: Batch): BatchFormat {
-  const format = formats[api];
-  if (format) return format;
-  throw new Error(`no format is named ${api}`);
 }

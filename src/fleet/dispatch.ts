@@ -28,7 +28,7 @@ export interface FoundModel extends ModelKey {
 
 export interface DispatchOptions {
   readonly self: Pick<SelfDescription, "card" | "beat" | "model">;
-  readonly presence: Pick<Presence, "isConnected" | "machines" | "get" | "onChange" | "missing">;
+  readonly presence: Pick<Presence, "isConnected" | "lostMs" | "machines" | "get" | "onChange" | "missing">;
   /** Of this machine alone. */
   readonly models: Pick<Models, "get" | "defaultAlias">;
   /** Requests for one model that may wait. */
@@ -142,7 +142,7 @@ export class Dispatch {
   ): Promise<{ readonly place: Place; readonly result: Result }> {
     const { signal, isFurther = false, continues } = options;
     const { presence } = this.#options;
-    const patience = new Patience(continues, () => presence.isConnected);
+    const patience = new Patience(continues, presence);
     const attempt = async () => await this.#attempt(model, work, options, patience);
     return await this.#line(model).run(attempt, signal, {
       isFirst: continues !== undefined,

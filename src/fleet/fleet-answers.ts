@@ -120,6 +120,7 @@ export class FleetAnswers {
     account.answeredBy(model.alias);
     let current = place;
     const again = async (): Promise<Giving> => {
+      const hasTold = request.isWhole !== true && !transcript.isEmpty;
       const further = { ...request, given: tokens.given, isCounted: false };
       const begun = await dispatch.begin<Giving>(
         model,
@@ -127,7 +128,7 @@ export class FleetAnswers {
           tokens.rewind();
           return await this.#give(each, model, further, deadline.signal);
         },
-        { marks, signal: deadline.signal, continues: { engine: place.engine, hasTold: !transcript.isEmpty } },
+        { marks, signal: deadline.signal, continues: { engine: place.engine, hasTold } },
       );
       current = begun.place;
       return begun.result;

@@ -1,10 +1,10 @@
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
 import { type JetStreamManager, RetentionPolicy, DiscardPolicy, StorageType } from "@nats-io/jetstream";
-import type { NatsConnection } from "@nats-io/transport-node";
+import { errors, type NatsConnection } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import { RecordsAway, type SharedRecords } from "../dialects/shared-records.ts";
-import { codeOf, isWithoutStream, openJetStream, whyAway } from "./batches/jetstream-errors.ts";
+import { codeOf, isWithoutStream, NO_LEADER, openJetStream, whyAway } from "./batches/jetstream-errors.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
 
 /** How long OpenAI's service keeps responses. */
@@ -189,8 +189,10 @@ export class JetStreamRecords implements SharedRecords {
     this.#ready = ready;
     ready.manager.then(
       () => (this.#hasPlace = true),
-      () => {
-        this.#hasPlace ??= false;
+      (error: unknown) => {
+        if (codeOf(error) === NO_LEADER) this.#hasPlace = true;
+        // One that says nothing may still be starting.
+        else if (!(error instanceof errors.TimeoutError)) this.#hasPlace ??= false;
         this.#forget(ready);
       },
     );

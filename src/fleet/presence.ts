@@ -52,6 +52,7 @@ export class Presence {
   readonly #listeners = new Set<() => void>();
   readonly #timer: NodeJS.Timeout;
   #connectedAt: number;
+  #lostAt: number;
   /** Of those that are known, until something changes. */
   #machines: readonly Machine[] | undefined;
   readonly #pauses: OwnPauses;
@@ -61,7 +62,7 @@ export class Presence {
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());
     this.#pauses = new OwnPauses(BEAT_MS, this.#now());
-    this.#connectedAt = this.#now();
+    this.#connectedAt = this.#lostAt = this.#now();
     const { connection, self } = options;
     connection.listen(connection.subject("presence"), (data) => this.#read(data));
     connection.listen(connection.subject("card", self.card.id), (_data, _subject, reply) =>
@@ -71,7 +72,7 @@ export class Presence {
       if (connection.isConnected) {
         this.#connectedAt = this.#now();
         this.beat();
-      }
+      } else this.#lostAt = this.#now();
       this.#changed();
     });
     this.#timer = setInterval(() => this.#tick(), BEAT_MS);
@@ -80,6 +81,11 @@ export class Presence {
 
   get isConnected(): boolean {
     return this.#options.connection.isConnected;
+  }
+
+  /** Milliseconds since the connection was lost, also when it is back. */
+  get lostMs(): number {
+    return this.#now() - this.#lostAt;
   }
 
   /** Those that are there now, apart from this one; none while there is no connection. */

@@ -15,6 +15,7 @@ export function encodeGenerate(request: InferenceRequest): Uint8Array {
     mayWait: undefined,
     isCounted: undefined,
     isTimed: undefined,
+    isWhole: undefined,
     slot: undefined,
   };
   return encodeValue({ op: "generate", request: { ...request, ...left, ...wants } });

@@ -78,16 +78,16 @@ export class ReportSender {
     else this.#schedule();
   }
 
+  /** Tokens go with the next event: the engine tells them also while the reader has no room. */
   token(tokens: readonly TokenLogprob[]): void {
-    this.#tokens.push(...tokens);
-    this.#schedule();
+    for (const token of tokens) this.#tokens.push(token);
   }
 
+  /** As {@link token}. */
   chosen({ ids, replaced }: ChosenTokens): void {
     this.#chosen ??= { ids: [], replaced: 0 };
-    this.#chosen.ids.push(...ids);
+    for (const id of ids) this.#chosen.ids.push(id);
     this.#chosen.replaced += replaced;
-    this.#schedule();
   }
 
   /** Sends a report now, after the events before it. */

@@ -16,6 +16,8 @@ export interface Permit extends Disposable {
   readonly onYield: (() => void) | undefined;
   /** Tokens of context that it holds. */
   readonly tokens: number;
+  /** Asks one more call in the background to end, which may have the slot that this one waits for. */
+  makeWay(): void;
   /** Resolves when any permit of the queue has been released after this call. */
   nextRelease(): Promise<void>;
   /** Corrects the number of tokens once it is known better; others may then be admitted. */
@@ -53,7 +55,7 @@ export interface AdmissionRequest {
 }
 
 /** A permit of a call in the background. */
-interface Yielding {
+interface Yielding extends Pick<AdmissionRequest, "slot"> {
   readonly onYield: () => void;
   isAsked: boolean;
 }
@@ -226,25 +228,25 @@ export class AdmissionQueue {
   }
 
   /**
-   * Asks as many calls in the background to end as others wait: those that have begun last, which have done the least.
-   * @param growing answers that need more room
+   * Asks as many calls in the background to end as others wait: those that have a slot which another one names, and then those
+   * that have begun last, which have done the least.
+   * @param further calls that need more room, or a slot
    */
-  #makeWay(growing = 0): void {
+  #makeWay(further = 0): void {
     const held = [...this.#yielding].toReversed();
-    const waiting = [...this.#waiting].filter((waiter) => !this.#isForSlot(waiter));
-    let missing = waiting.length + growing - held.filter(({ isAsked }) => isAsked).length;
+    const holderOf = ({ slot }: Wish) => held.find((each) => slot !== undefined && each.slot === slot);
+    const waiting = [...this.#waiting].filter((waiter) => !this.#isForSlot(waiter) || holderOf(waiter));
+    for (const waiter of waiting) ask(holderOf(waiter));
+    let missing = waiting.length + further - held.filter(({ isAsked }) => isAsked).length;
     for (const each of held) {
       if (missing <= 0) return;
-      if (each.isAsked) continue;
-      each.isAsked = true;
-      missing -= 1;
-      each.onYield();
+      if (ask(each)) missing -= 1;
     }
   }
 
   #take({ tokens: wished, group, slot, onYield }: Wish): Permit {
     let tokens = wished;
-    const yielding = onYield && { onYield, isAsked: false };
+    const yielding = onYield && { onYield, slot, isAsked: false };
     if (yielding) this.#yielding.add(yielding);
     this.#running += 1;
     if (slot !== undefined) this.#namedSlots.add(slot);
@@ -264,6 +266,9 @@ export class AdmissionQueue {
       onYield,
       get tokens() {
         return tokens;
+      },
+      makeWay: () => {
+        if (!onYield) this.#makeWay(1);
       },
       nextRelease: () => this.#nextRelease.promise,
       resize: (better) => resize(Math.min(better, this.#contextTokens)),
@@ -291,4 +296,12 @@ export class AdmissionQueue {
       },
     };
   }
+}
+
+/** Asks a call in the background to end, unless it has been asked. */
+function ask(call: Yielding | undefined): boolean {
+  if (!call || call.isAsked) return false;
+  call.isAsked = true;
+  call.onYield();
+  return true;
 }

@@ -87,6 +87,8 @@ export interface InferenceRequest {
   readonly isCounted?: boolean | undefined;
   /** False: whoever asks ends it in time. */
   readonly isTimed?: boolean | undefined;
+  /** The client gets nothing before the answer is complete. */
+  readonly isWhole?: boolean | undefined;
   /** What the dialect could not convert and does not refuse, in words for the user. */
   readonly warnings?: readonly string[] | undefined;
   /** The API's defaults for settings that neither the request nor the model has. */

@@ -21,10 +21,11 @@ export class NamedSlot implements Disposable {
   }
 
   /** Resolves when no other request has the slot. */
-  async wait(permit: Pick<Permit, "nextRelease">, signal: AbortSignal): Promise<void> {
+  async wait(permit: Pick<Permit, "makeWay" | "nextRelease">, signal: AbortSignal): Promise<void> {
     for (;;) {
       const released = permit.nextRelease();
       if (!(await this.#slots.reserve(this.#slot, signal))) return;
+      permit.makeWay();
       await abortable(Promise.race([released, pause(ASK_AGAIN_MS)]), signal);
     }
   }

@@ -4,7 +4,7 @@
 #pragma once
 #include "slot-streams.h"
 
-// Why a slot cannot be saved or restored; src/engine/core/engine-slots.ts has the same numbers.
+// Why a slot cannot be saved or restored; src/engine/core/slots.ts has the same numbers.
 enum { NO_SLOT = -1, BUSY = -2, HAS_MEDIA = -3, NOT_A_KV_CACHE = -4, DAMAGED = -5, NO_ROOM = -6 };
 
 // A slot by its number, or 0.

@@ -21,6 +21,7 @@ export function toMessageRequest(body: MessageRequest): InferenceRequest {
   return {
     endpoint: "chat",
     model: body.model ?? undefined,
+    isWhole: !body.stream,
     input: {
       kind: "chat",
       messages: [...toSystem(body.system), ...toMessages(body.messages)],

@@ -26,6 +26,7 @@ export function toRequests(
   const request = {
     endpoint: "generate",
     model: body.model ?? undefined,
+    isWhole: !body.stream,
     // The engine generates one at least; see isOnlyRead().
     ...(limit !== undefined && { maxTokens: Math.max(1, limit) }),
     stop: body.stop == null ? undefined : [body.stop].flat().filter((text) => text !== ""),

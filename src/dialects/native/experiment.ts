@@ -129,7 +129,7 @@ export function experimentRoute({ inference, models, host }: Services): Route {
 
 function toExperiment(body: z.output<typeof runRequestSchema>): InferenceRequest {
   const { messages, prompt } = body;
-  const common = { logprobs: body.alternatives ?? DEFAULT_ALTERNATIVES, cachePrompt: false };
+  const common = { logprobs: body.alternatives ?? DEFAULT_ALTERNATIVES, cachePrompt: false, isWhole: true };
   const seeded = { ...body, seed: body.seed ?? 0 };
   if ((messages == null) === (prompt == null)) {
     throw new ServiceError("invalid_parameter", "Give either messages or a prompt.", { param: "messages" });

@@ -87,7 +87,8 @@ function chatRoute({ inference }: Services): Route {
       },
     ],
     async handle(context, { body }) {
-      const stream = await inference.generate(chat.toChatRequest(body), context.req.raw.signal);
+      const request = { ...chat.toChatRequest(body), isWhole: !body.stream };
+      const stream = await inference.generate(request, context.req.raw.signal);
       tellWarnings(context, stream.warnings);
       if (body.stream)
         return streamResponse(context, chat.toChatLines(stream, body.return_progress ?? false), nativeNdjson);

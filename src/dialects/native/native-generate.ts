@@ -79,6 +79,7 @@ export function toGenerateRequest(body: GenerateRequest): InferenceRequest {
   return {
     endpoint: "generate",
     model: body.model ?? undefined,
+    isWhole: !body.stream,
     input: toInput(body),
     maxTokens: toMaxTokens(body),
     stop: body.stop ?? undefined,

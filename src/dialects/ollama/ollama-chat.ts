@@ -90,6 +90,7 @@ export function toChatRequest(body: ChatRequest, model: Model): InferenceRequest
   return {
     endpoint: "chat",
     model: model.alias,
+    isWhole: body.stream === false,
     input: {
       kind: "chat",
       messages: linkToolResults((body.messages ?? []).map(toMessage)),

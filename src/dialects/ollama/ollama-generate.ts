@@ -77,6 +77,7 @@ export function toGenerateRequest(body: GenerateRequest, model: Model): Inferenc
   return {
     endpoint: "generate",
     model: model.alias,
+    isWhole: body.stream === false,
     input: toInput(body, model),
     maxTokens: toMaxTokens(body.options, model),
     stop: toStop(body.options),

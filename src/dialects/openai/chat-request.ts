@@ -47,6 +47,7 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
   const request: InferenceRequest = {
     endpoint: "chat",
     model: body.model ?? undefined,
+    isWhole: !body.stream,
     input: {
       kind: "chat",
       messages: body.messages.map(toMessage),

@@ -116,6 +116,7 @@ export function toCompletionRequests(
     Array.from({ length: choices }, (_, choice): InferenceRequest => ({
       endpoint: "generate",
       model: body.model ?? undefined,
+      isWhole: !body.stream,
       input: body.suffix
         ? { kind: "infill", prefix: prompt, suffix: body.suffix }
         : { kind: "prompt", prompt },

@@ -62,9 +62,10 @@ export function transcriptionsRoute({ inference }: Services): Route {
     async handle(context) {
       const form = parseInput(formSchema, fieldsOf(await readForm(context)));
       checkFormat(form.response_format);
-      const request = await toRequest(form);
+      const isWhole = !/true|1/i.test(form.stream);
+      const request = { ...(await toRequest(form)), isWhole };
       const { events } = await inference.generate(request, context.req.raw.signal);
-      if (/true|1/i.test(form.stream)) return streamResponse(context, frames(events), openaiEvents);
+      if (!isWhole) return streamResponse(context, frames(events), openaiEvents);
       const { text, usage } = await collectAnswer(events);
       return form.response_format === "text"
         ? context.text(`${text.trim()}\n`)

@@ -26,7 +26,7 @@ export class AnswerNumbers {
 
   /**
    * Numbers a request, and gives its answer the tokens to begin with; dispose the number when the answer has ended.
-   * @throws ServiceError invalid_parameter for tokens that the model does not have
+   * @throws ServiceError invalid_parameter for tokens that the model does not have, insufficient_memory when the heap has no room
    */
   async enter({ given, reportsTokens, logprobs }: GenerationRequest): Promise<AnswerNumber | undefined> {
     if (!given?.length && !reportsTokens) return undefined;
@@ -34,7 +34,11 @@ export class AnswerNumbers {
     const value = this.#last;
     if (!given?.length) return { value, [Symbol.dispose]: () => undefined };
     this.#check(given);
-    await this.#ask("give", value, given, logprobs !== undefined);
+    const isGiven = await this.#ask("give", value, given, logprobs !== undefined);
+    if (isGiven !== true) {
+      const message = "The engine has no memory left for the tokens that the answer is to go on from.";
+      throw new ServiceError("insufficient_memory", message);
+    }
     return { value, [Symbol.dispose]: () => void this.#ask("take", value).catch(() => {}) };
   }
 
@@ -47,8 +51,8 @@ export class AnswerNumbers {
     );
   }
 
-  async #ask(...args: readonly unknown[]): Promise<void> {
-    await this.#loop.runBetweenPolls(() => this.#session.call(GIVEN_VERB, ...args));
+  async #ask(...args: readonly unknown[]): Promise<unknown> {
+    return await this.#loop.runBetweenPolls(() => this.#session.call(GIVEN_VERB, ...args));
   }
 }
 

@@ -7,6 +7,7 @@ import {
   codeOf,
   explained,
   isWithoutStream,
+  NO_LEADER,
   openJetStream,
   whyAway,
   WRONG_LAST_SEQUENCE,
@@ -38,6 +39,8 @@ interface Ready {
   readonly manager: Promise<JetStreamManager>;
   /** When it turned out not to be. */
   failedAt: number | undefined;
+  /** A server without JetStream says so; one that says nothing may still be starting. */
+  isSilent: boolean;
 }
 
 /** JetStream, as batches use it: messages by subject that are replaced only by those who know the one before. */
@@ -209,12 +212,14 @@ export class JetStreamPlace {
     if (!nats) throw explained(undefined, this.#connection);
     const { known, unknown } = PAUSE_MS;
     if (stale && (await this.#ready?.manager.catch(() => undefined)) === stale) this.#ready = undefined;
-    const { failedAt = Number.POSITIVE_INFINITY } = this.#ready ?? {};
-    if (this.#ready?.nats !== nats || performance.now() - failedAt > (this.#wasThere ? known : unknown)) {
-      const ready: Ready = { nats, manager: this.#prepare(nats), failedAt: undefined };
+    const { failedAt = Number.POSITIVE_INFINITY, isSilent = false } = this.#ready ?? {};
+    const pause = this.#wasThere || isSilent ? known : unknown;
+    if (this.#ready?.nats !== nats || performance.now() - failedAt > pause) {
+      const ready: Ready = { nats, manager: this.#prepare(nats), failedAt: undefined, isSilent: false };
       this.#ready = ready;
-      ready.manager.catch(() => {
+      ready.manager.catch((error: unknown) => {
         ready.failedAt = performance.now();
+        ready.isSilent = error instanceof errors.TimeoutError;
       });
     }
     try {
@@ -233,6 +238,7 @@ export class JetStreamPlace {
       this.#wasTold = false;
       return manager;
     } catch (error) {
+      this.#wasThere ||= codeOf(error) === NO_LEADER;
       if (!this.#wasTold) {
         this.#logger.warn(
           `fleet: files and batches are not shared now, since ${whyAway(error, this.#connection)}`,

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { BatchFormat } from "../../batches/batch-format.ts";
+import { type BatchFormat, formatOf } from "../../batches/batch-format.ts";
 import type { FileContents } from "../../batches/batch-store.ts";
 import {
   type AnsweredLine,
@@ -219,10 +219,4 @@ function following(lines: readonly WaitingLine[], after: number, limit: number):
 
 function byBeginning(one: WaitingLine, other: WaitingLine): number {
   return one.order === other.order ? one.number - other.number : one.order < other.order ? -1 : 1;
-}
-
-function formatOf(formats: LeadOptions["formats"], { api }: SharedBatch): BatchFormat {
-  const format = formats[api];
-  if (format) return format;
-  throw new Error(`no format is named ${api}`);
 }

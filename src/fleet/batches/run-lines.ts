@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { z } from "zod";
-import type { BatchFormat, RunLine } from "../../batches/batch-format.ts";
+import { type BatchFormat, formatOf, type RunLine } from "../../batches/batch-format.ts";
 import type { BatchStore, FileContents } from "../../batches/batch-store.ts";
 import type { RunOutcome } from "../../batches/batch.ts";
 import type { LinePool, Retry } from "../../batches/line-pool.ts";
@@ -75,7 +75,7 @@ export class RunnerOfLines {
   async #run(batch: SharedBatch, isLeading: () => boolean, signal: AbortSignal): Promise<void> {
     const { pool, runs, answers } = this.#options;
     const runnable = (): readonly RunnableGroup[] => this.#runnable(batch, isLeading());
-    const format = this.#format(batch);
+    const format = formatOf(this.#options.formats, batch);
     const queue = new RunQueue({ batch: batch.id, runs, answers, runnable });
     const store = { answer: this.#saver(signal) };
     try {
@@ -129,12 +129,6 @@ export class RunnerOfLines {
         }
       }
     };
-  }
-
-  #format({ api }: SharedBatch): BatchFormat {
-    const format = this.#options.formats[api];
-    if (format) return format;
-    throw new Error(`no format is named ${api}`);
   }
 }
 

@@ -13,6 +13,8 @@ import type { SharedBatch } from "./batch-record.ts";
 
 /** How often batches are looked at when nothing is heard of them. */
 const LOOK_MS = 1000;
+/** Between two looks at one of so many batches, whatever is heard: a busy fleet tells of something all the time. */
+const NEWS_MS = 10;
 /** Batches that are looked at so often. */
 const OFTEN_LOOKED_AT = 64;
 /** Before a batch goes on whose server is away, or that has failed. */
@@ -215,9 +217,12 @@ export class SharedRunner {
     const timer = new AbortController();
     const signal = AbortSignal.any([timer.signal, this.#stopping.signal]);
     // With very many batches, each is looked at less often, and not for all that is heard.
-    const rounds = Math.ceil(Math.max(1, this.#jobs.size) / OFTEN_LOOKED_AT);
-    const slept = sleep(LOOK_MS * rounds, undefined, { signal, ref: false }).catch(() => undefined);
-    await (rounds > 1 ? slept : Promise.race([slept, news]));
+    const jobs = Math.max(1, this.#jobs.size);
+    const rounds = Math.ceil(jobs / OFTEN_LOOKED_AT);
+    const after = async (millis: number): Promise<void> =>
+      await sleep(millis, undefined, { signal, ref: false }).catch(() => undefined);
+    const slept = after(LOOK_MS * rounds);
+    await (rounds > 1 ? slept : Promise.race([slept, Promise.all([news, after(NEWS_MS * jobs)])]));
     timer.abort();
   }
 }

@@ -10,9 +10,13 @@ afterEach(() => void vi.useRealTimers());
 
 function dispatchAlone(missing?: ServiceError, connection = { isConnected: true }): Dispatch {
   const self = { card: card("desk"), beat: beat("desk"), model: () => undefined };
+  const begunAt = performance.now();
   const presence: DispatchOptions["presence"] = {
     get isConnected() {
       return connection.isConnected;
+    },
+    get lostMs() {
+      return performance.now() - begunAt;
     },
     machines: [],
     get: () => undefined,
@@ -73,6 +77,19 @@ test.each([
   expect(failure).toBeUndefined();
   await vi.advanceTimersByTimeAsync(600);
   expect(failure).toMatchObject({ code: "fleet_unreachable", status: 503, retryable: true });
+  dispatch.close();
+});
+
+test("requests that wait behind each other may all be sent again after three seconds", async () => {
+  const dispatch = dispatchAlone(UNREACHABLE, { isConnected: false });
+  const { signal } = new AbortController();
+  const failures: unknown[] = [];
+  for (let count = 0; count < 5; count += 1) {
+    const begun = dispatch.begin({ ...model, adapter: undefined }, async () => ({}), { marks: [], signal });
+    void begun.catch((error: unknown) => failures.push(error));
+  }
+  await vi.advanceTimersByTimeAsync(3500);
+  expect(failures).toEqual(Array.from({ length: 5 }, () => UNREACHABLE));
   dispatch.close();
 });
 

@@ -1,7 +1,17 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { headers } from "@nats-io/transport-node";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { connect, headers } from "@nats-io/transport-node";
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+  vi,
+} from "vitest";
 import type { RunLine } from "../../../src/batches/batch-format.ts";
 import type { Batch } from "../../../src/batches/batch.ts";
 import {
@@ -208,6 +218,40 @@ describe.skipIf(NATS_SERVER === null)("what harms batches of a fleet", () => {
     await removed;
     expect(performance.now() - begun).toBeLessThan(5000);
   });
+
+  test("news that comes all the time is looked at now and then", async () => {
+    const one = await fleet.join("one", { runLine: waiting });
+    const ids = await Promise.all(
+      Array.from({ length: 10 }, async () => (await createBatch(one.batches, named(2))).id),
+    );
+    for (const id of ids) await reaches(one, id, "in_progress");
+    const read = vi.spyOn(one.place, "get");
+    const begun = performance.now();
+    for (let at = 0; at < 50; at += 1) {
+      one.place.nudge();
+      await sleep(10);
+    }
+    // Ten of them, ten times a second.
+    expect(read.mock.calls.length).toBeLessThan(30 + (performance.now() - begun) / 7);
+  });
+});
+
+test.skipIf(NATS_SERVER === null)("a fleet whose JetStream has no leader yet is away", async () => {
+  const nats = await startNats();
+  onTestFinished(async () => await nats.stop());
+  const starting = await connect({ servers: nats.url });
+  onTestFinished(async () => await starting.close());
+  starting.subscribe("$JS.API.INFO", {
+    callback: (_, message) => {
+      const error = { code: 503, err_code: 10_008, description: "JetStream system temporarily unavailable" };
+      message.respond(encode({ type: "io.nats.jetstream.api.v1.account_info_response", error }));
+    },
+  });
+  await starting.flush();
+  const fleet = new BatchMachines(nats.url, "t");
+  const one = await fleet.join("one");
+  expect(await one.place.home()).toBe("away");
+  await fleet.close({ hasStreams: false });
 });
 
 test.skipIf(NATS_SERVER === null)("a line that is run while the server is away is run once", async () => {

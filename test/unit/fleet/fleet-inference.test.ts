@@ -1,5 +1,5 @@
 import { pino } from "pino";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { configSchema } from "../../../src/config/schema.ts";
 import { ServiceError } from "../../../src/errors/service-error.ts";
 import { Dispatch } from "../../../src/fleet/dispatch.ts";
@@ -43,6 +43,7 @@ async function entrance(options: {
     },
     presence: {
       isConnected: true,
+      lostMs: 0,
       machines: [other],
       get: () => other,
       onChange: () => () => undefined,
@@ -108,7 +109,8 @@ test("an answer that moves to the entrance is counted once", async () => {
     isBackground: () => false,
     isFar: true,
   });
-  const { events } = await inference.generate({ ...REQUEST, model: alias }, never);
+  const begin = vi.spyOn(dispatch, "begin");
+  const { events } = await inference.generate({ ...REQUEST, model: alias, isWhole: true }, never);
   const texts: string[] = [];
   let tokens = 0;
   for await (const event of events) {
@@ -120,6 +122,8 @@ test("an answer that moves to the entrance is counted once", async () => {
     served.close();
   }
   expect(texts).toEqual(["Hello", " world"]);
+  // Its client has none of it yet.
+  expect(begin.mock.lastCall?.[2].continues).toMatchObject({ hasTold: false });
   expect(metrics.started).toEqual(["generate"]);
   expect(metrics.finished).toEqual(["generate"]);
   expect(metrics.generated).toBe(tokens);
@@ -154,6 +158,7 @@ test("an answer goes on from the tokens of a machine that is gone, and tells wha
     yield { type: "tokens", ids: [5, 6, 7], replaced: 1 };
     yield* eventsOf("Hello", " there").slice(1);
   };
+  const begin = vi.spyOn(near.dispatch, "begin");
   const { events } = await near.inference.generate({ ...REQUEST, model: near.alias }, never);
   const texts: string[] = [];
   let moved: unknown;
@@ -167,6 +172,7 @@ test("an answer goes on from the tokens of a machine that is gone, and tells wha
   }
   expect(near.engine.requests.at(-1)).toMatchObject({ given: [5, 6] });
   expect(texts).toEqual(["Hello", " there"]);
+  expect(begin.mock.lastCall?.[2].continues).toMatchObject({ hasTold: true });
   expect(moved).toEqual({ times: 1, otherTokens: 1 });
   expect(near.metrics.moves).toEqual([false]);
 });

@@ -97,9 +97,11 @@ describe("the machines that are present", () => {
       retryAfterSecs: 1,
       message: expect.stringMatching(/"m".*nats\.example:4222 is not reachable/),
     });
+    expect(presence.lostMs).toBe(6000);
     connection.isConnected = true;
     await vi.advanceTimersByTimeAsync(3000);
     expect(presence.missing("m")).toMatchObject({ code: "fleet_unreachable" });
+    expect(presence.lostMs).toBe(9000);
     await vi.advanceTimersByTimeAsync(3000);
     expect(presence.missing("m")).toBeUndefined();
   });

@@ -87,6 +87,28 @@ describe("what a machine sends of an answer", () => {
     expect(told()).toEqual(["a", "bdone"]);
   });
 
+  test("tells tokens with the next event, and none of them while its reader has no room", async () => {
+    const stop = new AbortController();
+    sender.event(text("x".repeat(WINDOW_BYTES)));
+    await vi.advanceTimersByTimeAsync(10);
+    const before = sent.length;
+    const next = sender.room(stop.signal).then(() => sender.event(text("b")));
+    for (let id = 0; id < 10_000; id += 1) {
+      sender.chosen({ ids: [id], replaced: 0 });
+      sender.token([{ id, token: "a", logprob: -1, bytes: [97], top: [] }]);
+    }
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(sent).toHaveLength(before);
+    sender.read(WINDOW_BYTES);
+    await vi.advanceTimersByTimeAsync(10);
+    await next;
+    const bytes = Buffer.concat(sent.slice(before).map(({ payload }) => payload));
+    const report = reportSchema.parse(decodeValue(bytes, 1_000_000));
+    const { chosen, tokens, ...rest } = report.type === "events" ? report : { type: report.type };
+    expect(rest).toEqual({ type: "events", events: [text("b")] });
+    expect([chosen?.ids.length, tokens?.length]).toEqual([10_000, 10_000]);
+  });
+
   test("is no more than its reader has room for, also when all of it is there at once", async () => {
     const stop = new AbortController();
     let events = 0;

@@ -46,6 +46,19 @@ describe("admission queue", () => {
     expect(held.get("a3")?.group).toBe("a");
   });
 
+  test("asks the call in the background to end that has the slot which another one names, and no other", async () => {
+    const queue = new AdmissionQueue({ slots: 4, maxWaiting: 10 });
+    const asked: number[] = [];
+    const held: Permit[] = [];
+    for (const slot of [0, 1, 2])
+      held.push(await queue.acquire(never, { slot, onYield: () => asked.push(slot) }));
+    const named = queue.acquire(never, { slot: 1 });
+    expect(asked).toEqual([1]);
+    held[1]?.[Symbol.dispose]();
+    await named;
+    expect(asked).toEqual([1]);
+  });
+
   test("lets one call of those in that name a slot, in their order, and others past those that wait for it", async () => {
     const queue = new AdmissionQueue({ slots: 3, maxWaiting: 10 });
     const order: string[] = [];

@@ -30,6 +30,26 @@ describe("a request that names a slot", () => {
     expect(leftOver(all)).toEqual(NOTHING);
   });
 
+  test("has a call in the background end that has the slot", async () => {
+    let isBackground = true;
+    const all = setup({ slots: 3, isBackground: () => isBackground });
+    all.engine.busySlots.add(1);
+    all.engine.script = async function* (request, signal) {
+      try {
+        yield* endless(request, signal);
+      } finally {
+        all.engine.busySlots.clear();
+      }
+    };
+    const line = await all.inference.generate(REQUEST, never);
+    isBackground = false;
+    const named = all.inference.generate({ ...REQUEST, slot: 1 }, never);
+    all.engine.script = () => events("Hello");
+    await expect(collectAnswer(line.events)).rejects.toMatchObject({ code: "overloaded" });
+    await collectAnswer((await named).events);
+    expect(leftOver(all)).toEqual(NOTHING);
+  });
+
   test("is told when its time is up before the slot is idle", async () => {
     const all = setup({ config: { engine: { request_timeout: "30ms" } } });
     all.engine.busySlots.add(0);

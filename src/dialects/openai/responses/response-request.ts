@@ -40,6 +40,7 @@ export function toInferenceRequest(
   return {
     endpoint: "chat",
     model: body.model ?? undefined,
+    isWhole: !body.stream,
     input: {
       kind: "chat",
       messages,

@@ -65,7 +65,11 @@ export function openWeightUploads({ cells, words }: UploadOptions): WeightUpload
       words()[cells.gpuUploads / WORD] = 1;
     },
     note(queue, buffer, offset, data, size) {
-      if (data === 0 || number(cells.uploadFrom) !== data) return false;
+      if (data === 0 || number(cells.uploadFrom) !== data) {
+        // What is left of a tensor comes from the heap: its place is not that of the next one.
+        destination = undefined;
+        return false;
+      }
       destination = { queue, buffer, offset, size };
       return true;
     },

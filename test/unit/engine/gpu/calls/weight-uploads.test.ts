@@ -60,6 +60,16 @@ describe("weights for a GPU", () => {
     expect(uploaded()).toBe(0n);
   });
 
+  it("do not take the next tensor, which is not the GPU's, for one that came from the heap", async () => {
+    offer(16);
+    expect(await uploads.send(piece(8), FROM + 8)).toBe(0);
+    heap[CELLS.uploadFrom / 8] = 0n;
+    expect(uploads.note(queue, buffer, 100, FROM, 16)).toBe(false);
+    heap[CELLS.uploadFrom / 8] = BigInt(FROM);
+    expect(await uploads.send(piece(16), FROM)).toBe(0);
+    expect(log).toEqual([]);
+  });
+
   it("are left to the heap for a tensor whose place the GPU was not asked for", async () => {
     heap[CELLS.uploadFrom / 8] = BigInt(FROM);
     expect(await uploads.send(piece(8), FROM)).toBe(0);
