@@ -40,11 +40,11 @@ Every route takes \`model\`, in its body or, with GET and \`POST /lora-adapters\
 - **\`completion_probabilities\`** are those before sampling; \`post_sampling_probs\` is refused.
 - **A prompt that does not fit** into the context is 400. An answer ends when the context is full (\`truncated\`), unless the model shifts its context.
 - **\`multimodal_data\`** and \`embd_normalize: -1\` are refused: images go into messages of \`/v1/chat/completions\`.
-- **\`/apply-template\`** lets the model read the prompt, which is then in its cache for the request that follows. It takes no images.
+- **\`/apply-template\`** lets the model read the prompt, which is then in its cache for the request that follows. It takes no images. Whether the chat thinks is decided as by \`/v1/chat/completions\`, from \`reasoning_effort\`, \`enable_thinking\`, \`chat_template_kwargs\` and the budgets of thinking.
 - **\`GET /slots\`** tells which slots are busy and how many tokens each has in its cache (\`n_prompt_tokens\`), but not the settings of the requests. There are none while the model is not loaded.
-- **\`POST /slots/{id}?action=save|restore|erase\`** also takes \`model\`. \`filename\` is the name of a saved prompt, the same as those of \`POST /api/models/<name>/slots\`, and not a path.
+- **\`POST /slots/{id}?action=save|restore|erase\`** also takes \`model\`. \`filename\` is the name of a saved prompt, the same as those of \`POST /api/models/<name>/slots\`, and not a path. \`erase\` needs no body.
 - **\`POST /props\`** is refused, as by llama.cpp's server without \`--props\`: settings belong to requests, to a load or to a Modelfile.
-- **Errors** have llama.cpp's form: \`{"error": {"code": 400, "message": "…", "type": "invalid_request_error"}}\`, in a stream as its last event. What is not supported is 501 \`not_supported_error\`.
+- **Errors** have llama.cpp's form: \`{"error": {"code": 400, "message": "…", "type": "invalid_request_error"}}\`, in a stream as its last event. A field that is refused below, and one that the model cannot follow, such as \`/infill\` for a model without tokens for it, is 400 \`invalid_request_error\`. Where no field is at fault, it is 501 \`not_supported_error\`: \`POST /props\`, a slot that cannot be saved (of a recurrent or hybrid model, with images or recordings, or where saving is turned off), and what needs Daybreak's own engine on the stock one.
 
 ## Request fields
 

@@ -3,8 +3,11 @@ import type { BatchStore, FileContents } from "./batch-store.ts";
 import type { AnsweredLine, Batch, FilePurpose, StoredFile } from "./batch.ts";
 import { newId } from "./new-id.ts";
 
-/** Answers in memory at once; the longest, vectors of long lists, have megabytes. */
+/** Answers that are read at once: fewer while they are long, as vectors of long lists are, which have many megabytes. */
 const ANSWERS_AT_ONCE = 32;
+const CHARACTERS_AT_ONCE = 16 * 1024 * 1024;
+/** Short lines are written together. */
+const CHARACTERS_WRITTEN = 256 * 1024;
 
 interface WriteOptions {
   readonly store: Pick<BatchStore, "answers" | "file">;
@@ -73,12 +76,21 @@ async function* linesOf(
   belongs: (line: AnsweredLine) => boolean,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const encoder = new TextEncoder();
-  for (let after = 0; ;) {
-    const page = await store.answers(id, after, ANSWERS_AT_ONCE);
+  let text = "";
+  for (let after = 0, most = 1; ;) {
+    const page = await store.answers(id, after, most);
     const last = page.at(-1);
-    if (!last) return;
-    const text = page.filter(belongs).map((line) => `${format.write(line)}\n`);
-    if (text.length > 0) yield encoder.encode(text.join(""));
+    if (!last) break;
+    for (const line of page.filter(belongs)) {
+      text += `${format.write(line)}\n`;
+      if (text.length < CHARACTERS_WRITTEN) continue;
+      yield encoder.encode(text);
+      text = "";
+    }
     after = last.number;
+    const length = page.reduce((sum, { answer }) => sum + (answer?.body.length ?? 0), 0);
+    const fitting = Math.floor((CHARACTERS_AT_ONCE * page.length) / Math.max(1, length));
+    most = Math.min(2 * most, ANSWERS_AT_ONCE, Math.max(1, fitting));
   }
+  if (text !== "") yield encoder.encode(text);
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { dictionary } from "../http/input/bounded-lists.ts";
 import { refused } from "../http/input/known-fields.ts";
 
 /** More tokens than any context has. */
@@ -45,4 +46,45 @@ export function toReasoningBudget(body: Partial<z.output<typeof thinkingObject>>
   const asked =
     body.thinking_budget_tokens ?? body.thinking_token_budget ?? body.reasoning_budget_tokens ?? -1;
   return asked < 0 ? {} : { reasoningBudget: asked };
+}
+
+/** The efforts that clients send; each template supports some of them. */
+export const reasoningEffortSchema = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
+
+/** What tells the chat template whether a model thinks, and how much. */
+export const templateThinkingFields = {
+  reasoning_effort: reasoningEffortSchema
+    .nullish()
+    .describe(
+      "Enables thinking on models that support it. Passed to the chat template, or for one without levels a limit of thinking: minimal 256 tokens, low 1024, medium 4096, high 16384, at most four fifths of the answer's. Default: none.",
+    ),
+  chat_template_kwargs: dictionary(z.unknown())
+    .nullish()
+    .describe("More variables for the chat template, such as enable_thinking."),
+  enable_thinking: z.boolean().nullish().describe("The same as in chat_template_kwargs, which comes first."),
+};
+
+const templateThinkingObject = z.object(templateThinkingFields);
+
+/** Of a chat's fields. */
+export function toTemplateThinking({
+  reasoning_effort: effort,
+  enable_thinking: thinking,
+  chat_template_kwargs: variables,
+}: z.output<typeof templateThinkingObject>): ReturnType<typeof toThinking> {
+  return toThinking(effort, thinking == null ? variables : { enable_thinking: thinking, ...variables });
+}
+
+/** "none" disables thinking; any other effort enables it on models that support it, and is passed to the template. */
+export function toThinking(
+  effort: z.output<typeof reasoningEffortSchema> | null | undefined,
+  variables?: Readonly<Record<string, unknown>> | null,
+): { thinking?: boolean; templateVariables?: Record<string, unknown> } {
+  const enable = variables?.["enable_thinking"];
+  const thinking = effort === "none" ? false : typeof enable === "boolean" ? enable : undefined;
+  const merged = { ...variables, ...(effort != null && effort !== "none" && { reasoning_effort: effort }) };
+  return {
+    ...(thinking !== undefined && { thinking }),
+    ...(Object.keys(merged).length > 0 && { templateVariables: merged }),
+  };
 }

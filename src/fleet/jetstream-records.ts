@@ -1,16 +1,10 @@
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
-import {
-  type JetStreamManager,
-  jetstreamManager,
-  RetentionPolicy,
-  DiscardPolicy,
-  StorageType,
-} from "@nats-io/jetstream";
-import type { NatsConnection } from "@nats-io/transport-node";
+import { type JetStreamManager, RetentionPolicy, DiscardPolicy, StorageType } from "@nats-io/jetstream";
+import { errors, type NatsConnection } from "@nats-io/transport-node";
 import type { Logger } from "pino";
-import type { SharedRecords } from "../dialects/shared-records.ts";
-import { toError } from "../errors/to-error.ts";
+import { RecordsAway, type SharedRecords } from "../dialects/shared-records.ts";
+import { codeOf, isWithoutStream, NO_LEADER, openJetStream, whyAway } from "./batches/jetstream-errors.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
 
 /** How long OpenAI's service keeps responses. */
@@ -25,6 +19,8 @@ const MOST_BYTES = 32 * 1024 * 1024;
 /** An answer waits this long for the place of records, and after a failure none does for a while. */
 const TIMEOUT_MS = 2000;
 const PAUSE_MS = 10_000;
+/** Before a client tries again when the connection is lost, which is made again as soon as it can be. */
+const RETRY_MS = 1000;
 /** Copies in a cluster: one server may fail. */
 const CLUSTER_REPLICAS = 3;
 const NO_MESSAGE = 10_037;
@@ -34,25 +30,39 @@ const HEAD_BYTES = 1;
 const pack = promisify(gzip);
 const unpack = promisify(gunzip);
 
+interface Ready {
+  readonly nats: NatsConnection;
+  readonly manager: Promise<JetStreamManager>;
+}
+
 /** Records in a stream of JetStream, with a bound by size and age. */
 export class JetStreamRecords implements SharedRecords {
   readonly #connection: FleetConnection;
   readonly #stream: string;
   readonly #logger: Pick<Logger, "warn" | "debug" | "info">;
   /** With the connection that it belongs to. */
-  #ready: { readonly nats: NatsConnection; readonly manager: Promise<JetStreamManager> } | undefined;
+  #ready: Ready | undefined;
+  /** Whether the fleet has JetStream, as this machine has last seen it; undefined: it has never reached the server. */
+  #hasPlace: boolean | undefined;
   #pausedUntil = 0;
+  /** Of the last failure. */
+  #why: unknown;
+  /** Records are read while there is no room for more. */
+  #fullUntil = 0;
   #isFailing = false;
 
   constructor(connection: FleetConnection, prefix: string, logger: Pick<Logger, "warn" | "debug" | "info">) {
     this.#connection = connection;
     this.#stream = `${prefix.replaceAll(".", "_")}_responses`;
     this.#logger = logger;
+    connection.onChange(() => this.#look());
+    this.#look();
   }
 
   async put(name: string, record: Uint8Array): Promise<void> {
+    if (performance.now() < this.#fullUntil) return;
+    const packed = await pack(record);
     await this.#attempt(async (manager) => {
-      const packed = await pack(record);
       const count = Math.max(1, Math.ceil(packed.length / PIECE_BYTES));
       if (record.length > MOST_BYTES || count > MOST_PIECES) {
         this.#logger.debug({ name, bytes: record.length }, "fleet: a record is too long for other machines");
@@ -64,13 +74,20 @@ export class JetStreamRecords implements SharedRecords {
       const jetstream = manager.jetstream();
       const publish = async (index: number, data: Uint8Array): Promise<void> =>
         void (await jetstream.publish(this.#subject(name, index), data, { timeout: TIMEOUT_MS, retries: 0 }));
-      // The first one last: with it the record is there.
-      for (const [index, piece] of pieces.entries()) if (index > 0) await publish(index, piece);
-      await publish(0, Buffer.concat([Uint8Array.of(count), pieces[0] ?? new Uint8Array()]));
+      try {
+        // The first one last: with it the record is there.
+        for (const [index, piece] of pieces.entries()) if (index > 0) await publish(index, piece);
+        await publish(0, Buffer.concat([Uint8Array.of(count), pieces[0] ?? new Uint8Array()]));
+      } catch (error) {
+        if (codeOf(error) !== undefined) this.#fullUntil = performance.now() + PAUSE_MS;
+        throw error;
+      }
+      if (this.#isFailing) this.#logger.info("fleet: responses are kept for all machines again");
+      this.#isFailing = false;
     });
   }
 
-  async get(name: string): Promise<Uint8Array | undefined> {
+  async get(name: string): Promise<Uint8Array | RecordsAway | undefined> {
     return await this.#attempt(async (manager) => {
       const head = await this.#read(manager, this.#subject(name, 0));
       const count = head?.[0] ?? 0;
@@ -86,18 +103,20 @@ export class JetStreamRecords implements SharedRecords {
     });
   }
 
-  async erase(name: string): Promise<void> {
-    await this.#attempt(async (manager) => {
+  async erase(name: string): Promise<RecordsAway | undefined> {
+    const failure = await this.#attempt(async (manager): Promise<undefined> => {
       await manager.streams.purge(this.#stream, { filter: this.#subject(name, "*") });
       await manager
         .jetstream()
         .publish(this.#subject(name, "erased"), "", { timeout: TIMEOUT_MS, retries: 0 });
     });
+    // Nothing of a machine that has never reached the server is elsewhere.
+    return this.#hasPlace === undefined ? undefined : failure;
   }
 
-  async isErased(name: string): Promise<boolean> {
+  async isErased(name: string): Promise<boolean | RecordsAway> {
     const found = await this.#attempt((manager) => this.#read(manager, this.#subject(name, "erased")));
-    return found !== undefined;
+    return found instanceof RecordsAway ? found : found !== undefined;
   }
 
   #subject(name: string, part: number | string): string {
@@ -114,34 +133,79 @@ export class JetStreamRecords implements SharedRecords {
     }
   }
 
-  /** Undefined while there is no place for records. Tells once that there is none, and once that there is again. */
+  /** Undefined where there is no place for records. Tells once that they are not kept. */
   async #attempt<Result>(
     action: (manager: JetStreamManager) => Promise<Result>,
-  ): Promise<Result | undefined> {
+  ): Promise<Result | RecordsAway | undefined> {
     const { nats } = this.#connection;
-    if (!nats || performance.now() < this.#pausedUntil) return undefined;
+    if (!nats) return this.#away(undefined);
+    if (performance.now() < this.#pausedUntil) return this.#away(this.#why);
+    let isPrepared = false;
     try {
-      if (this.#ready?.nats !== nats) this.#ready = { nats, manager: this.#prepare(nats) };
-      const result = await action(await this.#ready.manager);
-      if (this.#isFailing) this.#logger.info("fleet: responses are kept for all machines again");
-      this.#isFailing = false;
-      return result;
+      const ready = this.#open(nats);
+      const manager = await ready.manager;
+      isPrepared = true;
+      try {
+        return await action(manager);
+      } catch (error) {
+        if (!isWithoutStream(error)) throw error;
+      }
+      // The stream has been removed, or its server has begun anew.
+      this.#forget(ready);
+      isPrepared = false;
+      const again = await this.#open(nats).manager;
+      isPrepared = true;
+      return await action(again);
     } catch (error) {
-      // The stream may have been removed, or its server may have begun anew.
-      this.#ready = undefined;
-      this.#pausedUntil = performance.now() + PAUSE_MS;
+      this.#why = error;
+      // A server that says what is wrong is there.
+      if (!isPrepared || codeOf(error) === undefined) this.#pausedUntil = performance.now() + PAUSE_MS;
       if (!this.#isFailing)
         this.#logger.warn(
-          `fleet: this machine keeps responses for itself alone, since JetStream does not: ${toError(error).message}`,
+          `fleet: this machine keeps responses for itself alone, since ${whyAway(error, this.#connection)}`,
         );
       this.#isFailing = true;
-      return undefined;
+      return this.#away(error);
     }
+  }
+
+  #away(error: unknown): RecordsAway | undefined {
+    if (this.#hasPlace === false) return undefined;
+    const pausedMs = Math.max(RETRY_MS, this.#pausedUntil - performance.now());
+    return new RecordsAway(whyAway(error, this.#connection), Math.ceil(pausedMs / 1000));
+  }
+
+  /** Learns whether the fleet has JetStream, before it matters. */
+  #look(): void {
+    const { nats } = this.#connection;
+    this.#pausedUntil = 0;
+    this.#fullUntil = 0;
+    if (nats && this.#hasPlace !== true) this.#open(nats).manager.catch(() => undefined);
+  }
+
+  #open(nats: NatsConnection): Ready {
+    if (this.#ready?.nats === nats) return this.#ready;
+    const ready: Ready = { nats, manager: this.#prepare(nats) };
+    this.#ready = ready;
+    ready.manager.then(
+      () => (this.#hasPlace = true),
+      (error: unknown) => {
+        if (codeOf(error) === NO_LEADER) this.#hasPlace = true;
+        // One that says nothing may still be starting.
+        else if (!(error instanceof errors.TimeoutError)) this.#hasPlace ??= false;
+        this.#forget(ready);
+      },
+    );
+    return ready;
+  }
+
+  #forget(ready: Ready): void {
+    if (this.#ready === ready) this.#ready = undefined;
   }
 
   /** The stream, which the first machine makes. */
   async #prepare(nats: NatsConnection): Promise<JetStreamManager> {
-    const manager = await jetstreamManager(nats, { timeout: TIMEOUT_MS });
+    const manager = await openJetStream(nats, TIMEOUT_MS);
     const isThere = await manager.streams.info(this.#stream).then(
       () => true,
       () => false,
@@ -173,9 +237,4 @@ export class JetStreamRecords implements SharedRecords {
     }
     throw failure;
   }
-}
-
-/** JetStream's own number of an error. */
-function codeOf(error: unknown): number | undefined {
-  return error instanceof Error && "code" in error && typeof error.code === "number" ? error.code : undefined;
 }

@@ -58,7 +58,7 @@ function operation(routes: readonly DescribedRoute[], components: Json): Json {
     parameters: [...pathParameters(route.path), ...routes.flatMap(({ query }) => queryParameters(query))],
     ...(route.body && {
       requestBody: {
-        required: true,
+        required: route.bodyWhenEmpty === undefined,
         content: { "application/json": { schema: jsonSchema(route.body, "input", components) } },
       },
     }),

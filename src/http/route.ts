@@ -33,6 +33,8 @@ interface RouteDescription {
   readonly takesFile?: boolean;
   /** Served without an API key where keys are configured: for what everybody can have anyway. */
   readonly keyless?: boolean;
+  /** Stands for a JSON body that is empty; absent: an empty body is refused. */
+  readonly bodyWhenEmpty?: unknown;
 }
 
 /** A route, as registered by the app and described in the OpenAPI document. */
@@ -73,7 +75,7 @@ export function defineRoute<
       if (!bodySchema && definition.method !== "GET")
         assertPreflighted(context.req.raw.headers, context.get("isForeignPage"));
       const query = querySchema ? parseInput(querySchema, context.req.query()) : undefined;
-      const body = bodySchema ? await readJson(context, bodySchema) : undefined;
+      const body = bodySchema ? await readJson(context, bodySchema, definition.bodyWhenEmpty) : undefined;
       // An absent schema is inferred as ZodUndefined, whose output is undefined.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       const input = { body, query } as RouteInput<z.output<Body>, z.output<Query>>;

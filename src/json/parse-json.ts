@@ -36,9 +36,14 @@ export function parseShortJson(text: string, what: string): unknown {
 /**
  * Parses UTF-8 text of any length as it arrives, without blocking the event loop: a short text when it is complete, a longer
  * one piece by piece.
+ * @param whenEmpty stands for no text at all; undefined: that is an error
  * @throws ServiceError invalid_json, and what the pieces throw
  */
-export async function parseJsonBytes(pieces: AsyncIterable<Uint8Array>, what: string): Promise<unknown> {
+export async function parseJsonBytes(
+  pieces: AsyncIterable<Uint8Array>,
+  what: string,
+  whenEmpty?: unknown,
+): Promise<unknown> {
   let begun: Uint8Array[] = [];
   let size = 0;
   let long: LongText | undefined;
@@ -52,6 +57,7 @@ export async function parseJsonBytes(pieces: AsyncIterable<Uint8Array>, what: st
     begun = [];
   }
   if (long) return await long.end();
+  if (size === 0 && whenEmpty !== undefined) return whenEmpty;
   if (size === 0) throw new ServiceError("invalid_json", `${what} is empty.`);
   if (size > PARSED_AT_ONCE) await nextTimeSlice();
   const bytes = begun.length === 1 ? begun[0]! : joined(begun, size);

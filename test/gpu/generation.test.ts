@@ -6,12 +6,14 @@ import { gpuNeeds } from "../../src/engine/gpu/gpu-memory.ts";
 import { placeOnGpu } from "../../src/engine/gpu/place-on-gpu.ts";
 import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
 import type { TokenLogprob } from "../../src/engine/protocol/generation.ts";
+import type { SlotResult } from "../../src/engine/protocol/slots.ts";
 import { createGgufInspector } from "../../src/models/gguf/inspect-gguf.ts";
 import { writeDawnDouble } from "../support/dawn-double.ts";
 import {
   chatRequest,
   engineSpec,
   generateText,
+  NEVER,
   promptRequest,
   SHIPPED_MODEL,
   temporaryFolder,
@@ -65,9 +67,12 @@ describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS
   /** The same on the CPU. */
   let reference: Engine;
   const progress: number[] = [];
+  /** Its slots, when it had only just been loaded. */
+  let loaded: SlotResult;
 
   beforeAll(async () => {
-    engine = await start(onGpu, { onProgress: (part) => progress.push(part) });
+    engine = await start({ ...onGpu, slots: 2 }, { onProgress: (part) => progress.push(part) });
+    loaded = await engine.slots({ action: "list" }, NEVER);
     reference = await start({});
   }, GPU_TEST_TIMEOUT_MS);
 
@@ -80,6 +85,11 @@ describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS
     // Reading the file is over by then, so the part that is read stays the same.
     expect(progress.filter((part) => part === progress.at(-1)).length).toBeGreaterThan(2);
     expect(engine.info.stepMs).toBeGreaterThan(0);
+  });
+
+  test("keeps nothing of its warm-up, which would be saved as a conversation", () => {
+    const empty = expect.objectContaining({ tokens: 0 });
+    expect(loaded).toEqual({ action: "list", slots: [empty, empty] });
   });
 
   test("says what it says on the CPU, with the same probabilities", async () => {

@@ -1,11 +1,17 @@
 import { z } from "zod";
 import { type ChatMessage, jsonSchemaSchema } from "../../engine/protocol/generation.ts";
-import { dictionary, list } from "../../http/input/bounded-lists.ts";
+import { list } from "../../http/input/bounded-lists.ts";
 import { refused } from "../../http/input/known-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { collectAnswer } from "../../inference/collect-answer.ts";
 import type { Inference, InferenceRequest } from "../../inference/inference.ts";
 import type { Services } from "../services.ts";
+import {
+  templateThinkingFields,
+  thinkingFields,
+  toReasoningBudget,
+  toTemplateThinking,
+} from "../thinking-fields.ts";
 import { modelField } from "./completion-schema.ts";
 
 const content = z
@@ -44,9 +50,8 @@ const applyTemplateSchema = z
     tool_choice: z.unknown().optional().describe('"none": the template does not get the functions.'),
     chat_template: refused("a template belongs to the model; create one with TEMPLATE in its Modelfile"),
     add_generation_prompt: refused("a prompt is always made for an answer", true),
-    chat_template_kwargs: dictionary(z.unknown())
-      .nullish()
-      .describe("More variables for the chat template, such as enable_thinking."),
+    ...templateThinkingFields,
+    ...thinkingFields,
   })
   .meta({ id: "ApplyTemplateRequest" });
 type Body = z.output<typeof applyTemplateSchema>;
@@ -78,7 +83,6 @@ export function applyTemplateRoute({ inference }: Services): Route {
 }
 
 function toRequest(body: Body): InferenceRequest {
-  const thinking = body.chat_template_kwargs?.["enable_thinking"];
   return {
     endpoint: "chat",
     model: body.model ?? undefined,
@@ -94,9 +98,10 @@ function toRequest(body: Body): InferenceRequest {
       ),
       toolChoice: "auto",
       parallelToolCalls: true,
-      ...(typeof thinking === "boolean" && { thinking }),
-      ...(body.chat_template_kwargs && { templateVariables: body.chat_template_kwargs }),
+      ...toTemplateThinking(body),
     },
+    // More than 0 enables thinking.
+    ...toReasoningBudget(body),
     maxTokens: 1,
     sampling: {},
     format: { type: "text" },

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
 import { modelName } from "../../http/input/known-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
+import { assertSavedName } from "../../models/slots/saved-name.ts";
 import type { ModelServices } from "../services.ts";
 import { modelField } from "./completion-schema.ts";
 import { requiredModel } from "./required-model.ts";
@@ -94,6 +95,8 @@ export function slotActionRoute({ models }: ModelServices): Route {
     description: "Saved prompts are those of POST /api/models/{name}/slots.",
     query: z.object({ action: z.enum(["save", "restore", "erase"]).describe("What to do with the slot.") }),
     body: slotRequestSchema,
+    // llama.cpp's server reads none to erase.
+    bodyWhenEmpty: {},
     answers: [{ description: "It is done.", schema: slotResultSchema }],
     async handle(context, { query: { action }, body }) {
       const { signal } = context.req.raw;
@@ -106,6 +109,7 @@ export function slotActionRoute({ models }: ModelServices): Route {
       if (filename == null) {
         throw new ServiceError("invalid_parameter", "filename: is missing.", { param: "filename" });
       }
+      if (action === "save") assertSavedName(filename, "filename");
       const { tokens, bytes, milliseconds } = await models.slots[action](
         alias,
         { slot, name: filename },

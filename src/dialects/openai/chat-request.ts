@@ -14,7 +14,7 @@ import type { InferenceRequest } from "../../inference/inference.ts";
 import { checkFormatWithTools } from "../constraint-fields.ts";
 import { toEngineFields } from "../engine-fields.ts";
 import { toSampling } from "../sampling-fields.ts";
-import { toReasoningBudget } from "../thinking-fields.ts";
+import { toReasoningBudget, toTemplateThinking } from "../thinking-fields.ts";
 import type {
   ChatCompletionMessage,
   ChatCompletionRequest,
@@ -28,7 +28,6 @@ import {
   toMaxTokens,
   toStop,
   toTextContent,
-  toThinking,
   unsupported,
   withChoice,
 } from "./openai-request-fields.ts";
@@ -57,7 +56,7 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
       tools,
       toolChoice,
       parallelToolCalls: usesFunctions(body) ? false : (body.parallel_tool_calls ?? true),
-      ...toThinking(body.reasoning_effort, templateVariables(body)),
+      ...toTemplateThinking(body),
     },
     // The engine generates one at least; see withoutText().
     maxTokens: limit === 0 ? 1 : toMaxTokens(limit),
@@ -177,11 +176,6 @@ function toContinueLast(
     "add_generation_prompt: can be false only where the answer continues a final assistant message; leave it out.",
     { param: "add_generation_prompt" },
   );
-}
-
-function templateVariables(body: ChatCompletionRequest): Record<string, unknown> | null | undefined {
-  const { chat_template_kwargs: variables, enable_thinking: thinking } = body;
-  return thinking == null ? variables : { enable_thinking: thinking, ...variables };
 }
 
 function nameOf(tool: NamedTool): string {

@@ -1,12 +1,12 @@
 import { z } from "zod";
-import { thinkingFields } from "../thinking-fields.ts";
-import { dictionary, list } from "../../http/input/bounded-lists.ts";
+import { list } from "../../http/input/bounded-lists.ts";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
 import { ignored, refused } from "../../http/input/known-fields.ts";
 import { probabilitiesField } from "../engine-fields.ts";
+import { templateThinkingFields, thinkingFields } from "../thinking-fields.ts";
 import { nestedFormatSchema } from "./custom-tools/custom-tool.ts";
 import { functionCallSchema, functionFields, functionMessageSchema } from "./legacy-functions.ts";
-import { commonFields, reasoningEffortSchema, tokenLimit } from "./openai-request-fields.ts";
+import { commonFields, tokenLimit } from "./openai-request-fields.ts";
 import { formatFields } from "./output-format.ts";
 
 const textPart = z.object({ type: z.literal("text"), text: z.string() });
@@ -160,24 +160,13 @@ export const chatCompletionRequestSchema = z
       .describe("Number of alternatives to return for each token; requires logprobs."),
     n_probs: probabilitiesField,
     ...thinkingFields,
-    reasoning_effort: reasoningEffortSchema
-      .nullish()
-      .describe(
-        "Enables thinking on models that support it. Passed to the chat template, or for one without levels a limit of thinking: minimal 256 tokens, low 1024, medium 4096, high 16384, at most four fifths of the answer's. Default: none.",
-      ),
-    chat_template_kwargs: dictionary(z.unknown())
-      .nullish()
-      .describe("More variables for the chat template, such as enable_thinking."),
+    ...templateThinkingFields,
     continue_final_message: z
       .boolean()
       .nullish()
       .describe(
         "Whether the answer continues a final assistant message. Default: only if the answer has no format and need not be a call.",
       ),
-    enable_thinking: z
-      .boolean()
-      .nullish()
-      .describe("The same as in chat_template_kwargs, which comes first."),
     add_generation_prompt: z
       .boolean()
       .nullish()

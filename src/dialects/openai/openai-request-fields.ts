@@ -79,23 +79,6 @@ export function unsupported(message: string, param: string): ServiceError {
   return new ServiceError("unsupported_feature", message, { param });
 }
 
-/** The efforts that clients send; each template supports some of them. */
-export const reasoningEffortSchema = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
-
-/** "none" disables thinking; any other effort enables it on models that support it, and is passed to the template. */
-export function toThinking(
-  effort: z.output<typeof reasoningEffortSchema> | null | undefined,
-  variables?: Readonly<Record<string, unknown>> | null,
-): { thinking?: boolean; templateVariables?: Record<string, unknown> } {
-  const enable = variables?.["enable_thinking"];
-  const thinking = effort === "none" ? false : typeof enable === "boolean" ? enable : undefined;
-  const merged = { ...variables, ...(effort != null && effort !== "none" && { reasoning_effort: effort }) };
-  return {
-    ...(thinking !== undefined && { thinking }),
-    ...(Object.keys(merged).length > 0 && { templateVariables: merged }),
-  };
-}
-
 /** The text of a message: a string, or parts of text and refusals. */
 export function toTextContent(
   content: string | readonly ({ text: string } | { refusal: string })[] | null | undefined,

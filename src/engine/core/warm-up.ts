@@ -79,8 +79,19 @@ export async function warmUpFirst(
     onProgress();
   }
   const stepMs = first < SHORT_STEP_MS ? first : await promptMs(engine, full, 1);
+  await emptySlots(engine, settings.slots);
   onProgress();
   return stepMs;
+}
+
+/** What has been read is nobody's conversation: it must not be saved with those of clients. */
+async function emptySlots(engine: EngineCore, count: number): Promise<void> {
+  try {
+    for (let slot = 0; slot < count; slot += 1) await engine.slots({ action: "erase", slot }, NEVER);
+  } catch (error) {
+    // The stock engine saves none.
+    if (!(error instanceof ServiceError)) throw error;
+  }
 }
 
 /** The rest of {@link warmUp}: steps that several slots make, and guesses. */

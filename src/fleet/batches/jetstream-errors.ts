@@ -1,5 +1,10 @@
-import { JetStreamApiError, JetStreamError } from "@nats-io/jetstream";
-import { errors } from "@nats-io/transport-node";
+import {
+  JetStreamApiError,
+  JetStreamError,
+  type JetStreamManager,
+  jetstreamManager,
+} from "@nats-io/jetstream";
+import { errors, type NatsConnection } from "@nats-io/transport-node";
 import { ServiceError } from "../../errors/service-error.ts";
 import { toError } from "../../errors/to-error.ts";
 
@@ -11,9 +16,16 @@ export const NO_STREAM = 10_059;
 /** A cluster that has just been started has no leader yet. */
 export const NO_LEADER = 10_008;
 const NO_ROOM: ReadonlySet<number> = new Set([10_023, 10_047, 10_054, 10_077]);
+
+/** The server is there, and has no JetStream for us: waiting does not help. Its message goes on after "the NATS server". */
+export class NoJetStream extends Error {
+  override readonly name = "NoJetStream";
+}
+
 const NATS_ERRORS = [
   JetStreamError,
   JetStreamApiError,
+  NoJetStream,
   errors.ClosedConnectionError,
   errors.ConnectionError,
   errors.DrainingConnectionError,
@@ -22,6 +34,40 @@ const NATS_ERRORS = [
   errors.RequestError,
   errors.TimeoutError,
 ];
+
+/** @throws NoJetStream, and the errors of NATS */
+export async function openJetStream(nats: NatsConnection, timeoutMs: number): Promise<JetStreamManager> {
+  try {
+    return await jetstreamManager(nats, { timeout: timeoutMs });
+  } catch (error) {
+    if (!isNotEnabled(error)) throw error;
+    const isOfAccount = toError(error).cause instanceof JetStreamApiError;
+    throw new NoJetStream(
+      isOfAccount
+        ? "has no JetStream for this account: allow it there"
+        : "runs without JetStream: start it with -js",
+      { cause: error },
+    );
+  }
+}
+
+/** Whether the stream is not there: the server's files may have been removed. Of a message, the server says only that nobody takes it. */
+export function isWithoutStream(error: unknown): boolean {
+  return codeOf(error) === NO_STREAM || isNotEnabled(error);
+}
+
+/** Why JetStream cannot be used and what to do, as a part of a sentence. */
+export function whyAway(
+  error: unknown,
+  { where, problem }: { readonly where: string; readonly problem: string | undefined },
+): string {
+  if (error instanceof NoJetStream) return `the fleet's NATS server at ${where} ${error.message}`;
+  if (codeOf(error) !== undefined)
+    return `JetStream of the fleet's NATS server at ${where} reports an error (${toError(error).message}): try again later`;
+  let why = error === undefined ? problem : toError(error).message;
+  if (isNotEnabled(error)) why = "nobody takes messages for its stream";
+  return `JetStream of the fleet's NATS server at ${where} does not answer${why === undefined ? "" : ` (${why})`}: try again when it is back`;
+}
 
 /** Whether something has failed because the server is away. */
 export function isAway(error: unknown): boolean {
@@ -36,7 +82,7 @@ export function codeOf(error: unknown): number | undefined {
 /** What to tell of an error of the server's, or of its absence. Errors of ours stay as they are. */
 export function explained(
   error: unknown,
-  { where, problem }: { readonly where: string; readonly problem: string | undefined },
+  server: { readonly where: string; readonly problem: string | undefined },
 ): unknown {
   if (error instanceof ServiceError) return error;
   if (error !== undefined && !isNotEnabled(error) && !NATS_ERRORS.some((each) => error instanceof each))
@@ -44,14 +90,13 @@ export function explained(
   if (NO_ROOM.has(codeOf(error) ?? 0)) {
     return new ServiceError(
       "insufficient_disk",
-      `The fleet's NATS server at ${where} has no room for more files and answers of batches: delete some, or give JetStream more.`,
+      `The fleet's NATS server at ${server.where} has no room for more files and answers of batches: delete some, or give JetStream more.`,
       { cause: error },
     );
   }
-  const why = error === undefined ? problem : toError(error).message;
   return new ServiceError(
     "fleet_unreachable",
-    `The fleet's batches cannot be reached, since JetStream of the NATS server at ${where} does not answer${why === undefined ? "" : ` (${why})`}: try again when it is back.`,
+    `The fleet's batches cannot be reached, since ${whyAway(error, server)}.`,
     { retryAfterSecs: RETRY_AFTER_SECS, cause: error },
   );
 }

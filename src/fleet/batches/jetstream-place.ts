@@ -1,16 +1,17 @@
-import {
-  AckPolicy,
-  DeliverPolicy,
-  type JetStreamManager,
-  jetstreamManager,
-  type JsMsg,
-} from "@nats-io/jetstream";
+import { AckPolicy, DeliverPolicy, type JetStreamManager, type JsMsg } from "@nats-io/jetstream";
 import { errors, type MsgHdrs, type NatsConnection } from "@nats-io/transport-node";
 import type { Logger } from "pino";
-import { toError } from "../../errors/to-error.ts";
 import type { FleetConnection } from "../fleet-connection.ts";
 import { makeStreams, type StreamKind, streamName } from "./batch-streams.ts";
-import { codeOf, explained, NO_LEADER, NO_STREAM, WRONG_LAST_SEQUENCE } from "./jetstream-errors.ts";
+import {
+  codeOf,
+  explained,
+  isWithoutStream,
+  NO_LEADER,
+  openJetStream,
+  whyAway,
+  WRONG_LAST_SEQUENCE,
+} from "./jetstream-errors.ts";
 
 /** A request to the server; longer than a server takes that is only busy. */
 const TIMEOUT_MS = 5000;
@@ -101,7 +102,7 @@ export class JetStreamPlace {
   }
 
   /**
-   * Does something with JetStream.
+   * Does something with JetStream, once more if its streams were gone.
    * @throws ServiceError fleet_unreachable, or insufficient_disk when the server has no room
    */
   async use<Result>(
@@ -111,8 +112,13 @@ export class JetStreamPlace {
     try {
       return await action(manager, nats);
     } catch (error) {
-      // Its server may have begun anew.
-      if (codeOf(error) === NO_STREAM) this.#ready = undefined;
+      if (!isWithoutStream(error)) throw explained(error, this.#connection);
+    }
+    // Its server may have begun anew. Another one may have seen that already.
+    const again = await this.#manager(manager);
+    try {
+      return await action(again.manager, again.nats);
+    } catch (error) {
       throw explained(error, this.#connection);
     }
   }
@@ -200,10 +206,12 @@ export class JetStreamPlace {
     });
   }
 
-  async #manager(): Promise<{ manager: JetStreamManager; nats: NatsConnection }> {
+  /** @param stale one whose streams are gone */
+  async #manager(stale?: JetStreamManager): Promise<{ manager: JetStreamManager; nats: NatsConnection }> {
     const { nats } = this.#connection;
     if (!nats) throw explained(undefined, this.#connection);
     const { known, unknown } = PAUSE_MS;
+    if (stale && (await this.#ready?.manager.catch(() => undefined)) === stale) this.#ready = undefined;
     const { failedAt = Number.POSITIVE_INFINITY, isSilent = false } = this.#ready ?? {};
     const pause = this.#wasThere || isSilent ? known : unknown;
     if (this.#ready?.nats !== nats || performance.now() - failedAt > pause) {
@@ -223,7 +231,7 @@ export class JetStreamPlace {
 
   async #prepare(nats: NatsConnection): Promise<JetStreamManager> {
     try {
-      const manager = await jetstreamManager(nats, { timeout: TIMEOUT_MS });
+      const manager = await openJetStream(nats, TIMEOUT_MS);
       await makeStreams(manager, this.#prefix, nats.info?.cluster !== undefined);
       if (!this.#wasThere) this.#logger.info("fleet: all machines share files and batches");
       this.#wasThere = true;
@@ -232,9 +240,8 @@ export class JetStreamPlace {
     } catch (error) {
       this.#wasThere ||= codeOf(error) === NO_LEADER;
       if (!this.#wasTold) {
-        const why = toError(error).message;
         this.#logger.warn(
-          `fleet: files and batches are not shared now, since JetStream does not work: ${why}`,
+          `fleet: files and batches are not shared now, since ${whyAway(error, this.#connection)}`,
         );
       }
       this.#wasTold = true;

@@ -13,15 +13,17 @@ const LONGEST_DISCARD_MS = 1000;
 /**
  * Reads, decodes and parses the body of a request. The limits apply to chunked bodies, too: reading stops at the first byte
  * beyond them. Every route with a JSON body uses this function.
+ * @param whenEmpty stands for a body that is empty; undefined: it is refused
  */
 export async function readJson<Schema extends z.ZodType>(
   context: AppContext,
   schema: Schema,
+  whenEmpty?: unknown,
 ): Promise<z.output<Schema>> {
   assertNotCompressed(context.req.raw.headers);
   assertJsonContentType(context.req.raw.headers);
   return await boundedBody(context, async (pieces) =>
-    parseInput(schema, await parseJsonBytes(pieces, "The request body")),
+    parseInput(schema, await parseJsonBytes(pieces, "The request body", whenEmpty)),
   );
 }
 

@@ -5,8 +5,9 @@ import type { Kernels } from "../../engine/prepare-engine.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { ModelLease } from "../models.ts";
 import type { ModelHashes } from "./model-hashes.ts";
-import { SAVED_NAME, type SavedEntry, type SavedFolder } from "./saved-folder.ts";
+import type { SavedEntry, SavedFolder } from "./saved-folder.ts";
 import type { SavedHeader } from "./saved-header.ts";
+import { assertSavedName } from "./saved-name.ts";
 import { checkIdentity, computingFiles, type SlotIdentity, slotIdentity } from "./slot-identity.ts";
 
 /** The slots of a model, and the prompts that are saved of it. */
@@ -68,7 +69,7 @@ export class ModelSlots {
     { slot: wanted, name }: { readonly slot?: number | undefined; readonly name: string },
     signal: AbortSignal,
   ): Promise<SlotTransfer> {
-    if (!SAVED_NAME.test(name)) throw invalidName();
+    assertSavedName(name, "name");
     const startMs = performance.now();
     const folder = this.#writable();
     using lease = await this.#options.acquire(model, signal);
@@ -184,12 +185,4 @@ function leastNeeded(slots: readonly EngineSlot[]): number {
 
 function since(startMs: number): number {
   return performance.now() - startMs;
-}
-
-function invalidName(): ServiceError {
-  return new ServiceError(
-    "invalid_parameter",
-    "name must have 1 to 64 letters, digits, dots, hyphens and underscores, and begin with a letter or digit.",
-    { param: "name" },
-  );
 }

@@ -10,9 +10,8 @@ import { replaceFile } from "../../files/replace-file.ts";
 import { writeRefusal } from "../../files/write-refusal.ts";
 import { readSavedFile, readSavedHeader, savedFileBytes, writeSavedFile } from "./saved-file.ts";
 import type { SavedHeader } from "./saved-header.ts";
+import { SAVED_NAME } from "./saved-name.ts";
 
-/** Names that users give. */
-export const SAVED_NAME = /^[A-Za-z0-9][\w.-]{0,63}$/;
 /** Names that the daemon gives: of what the conversation's tokens are. */
 const AUTOMATIC_NAME = /^@[0-9a-f]{16}$/;
 

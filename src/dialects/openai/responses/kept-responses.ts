@@ -1,5 +1,6 @@
 import { z } from "zod";
-import type { SharedRecords } from "../../shared-records.ts";
+import { ServiceError } from "../../../errors/service-error.ts";
+import { RecordsAway, type SharedRecords } from "../../shared-records.ts";
 import { type InputItem, inputItemSchema } from "./input-items.ts";
 import { type OutputItem, type ResponseObject, responseSchema } from "./response-object.ts";
 import type { ResponseRequest } from "./response-schema.ts";
@@ -38,7 +39,11 @@ export class KeptResponses {
     ]);
   }
 
-  /** @param viewer as in the context of a request */
+  /**
+   * What this machine has itself is found without asking the others.
+   * @param viewer as in the context of a request
+   * @throws ServiceError fleet_unreachable when only others may have it, and cannot be asked
+   */
   async get(id: string, viewer: string | undefined): Promise<StoredResponse | undefined> {
     const own = this.#local.get(id, viewer);
     if (own === undefined) return await this.#find(id, viewer);
@@ -47,18 +52,23 @@ export class KeptResponses {
     return undefined;
   }
 
-  /** Returns false when there is no response with this ID. */
+  /**
+   * Returns false when there is no response with this ID.
+   * @throws ServiceError fleet_unreachable when the others would keep it; then it is not deleted here either
+   */
   async delete(id: string, viewer: string | undefined): Promise<boolean> {
     const found = await this.get(id, viewer);
     if (found === undefined) return false;
+    const shared = this.#shared;
+    const erased = await shared?.erase(id);
+    if (erased) throw away(`Response "${id}" cannot be deleted from all machines now`, erased);
     this.#local.delete(id, viewer);
-    const { output } = found.response;
-    const names = [id, ...output.map((item) => item.id)];
-    await Promise.all(names.map(async (name) => await this.#shared?.erase(name)));
+    // What is left of these leads nowhere.
+    await Promise.all(found.response.output.map(async (item) => await shared?.erase(item.id)));
     return true;
   }
 
-  /** Brings what a request refers to, from wherever it is. */
+  /** Brings what a request refers to, from wherever it is. @throws as {@link get} */
   async referred(
     { input, previous_response_id: previous }: Pick<ResponseRequest, "input" | "previous_response_id">,
     viewer: string | undefined,
@@ -75,7 +85,7 @@ export class KeptResponses {
 
   /** A response of another machine. Those of a key are for that key alone. */
   async #find(id: string, viewer: string | undefined): Promise<StoredResponse | undefined> {
-    const found = decode(recordSchema, isName(id) ? await this.#shared?.get(id) : undefined);
+    const found = decode(recordSchema, await this.#record(id, "Response"));
     if (found?.response.id !== id || found.owner !== viewer) return undefined;
     // Each has been checked; they are kept as they came, with the fields that only lists of items show.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
@@ -83,10 +93,23 @@ export class KeptResponses {
   }
 
   async #findItem(id: string, viewer: string | undefined): Promise<OutputItem | undefined> {
-    const pointer = decode(pointerSchema, isName(id) ? await this.#shared?.get(id) : undefined);
+    const pointer = decode(pointerSchema, await this.#record(id, "Item"));
     const found = pointer && (await this.get(pointer.response, viewer));
     return found?.response.output.find((item) => item.id === id);
   }
+
+  async #record(id: string, what: "Response" | "Item"): Promise<Uint8Array | undefined> {
+    const found = isName(id) ? await this.#shared?.get(id) : undefined;
+    if (!(found instanceof RecordsAway)) return found;
+    throw away(
+      `${what} "${id}" is not on this machine, and it cannot ask for those of the others now`,
+      found,
+    );
+  }
+}
+
+function away(what: string, { why, retryAfterSecs }: RecordsAway): ServiceError {
+  return new ServiceError("fleet_unreachable", `${what}: ${why}.`, { retryAfterSecs });
 }
 
 /** A client's ID could be anything, and must not name another record. */

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Usage } from "../../../engine/protocol/generation.ts";
 import { limitField } from "../../../inference/answer-limit.ts";
-import { reasoningEffortSchema } from "../openai-request-fields.ts";
+import { reasoningEffortSchema } from "../../thinking-fields.ts";
 import { tokenLogprobsSchema } from "../openai-answer-fields.ts";
 import { builtInCalls } from "./built-in-calls.ts";
 import { textFormatSchema, type ResponseRequest } from "./response-schema.ts";

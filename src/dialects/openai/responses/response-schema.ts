@@ -6,9 +6,9 @@ import { sizeOf } from "../../../json/size-of.ts";
 import { constraintFields } from "../../constraint-fields.ts";
 import { engineFields } from "../../engine-fields.ts";
 import { foreignFields } from "../../foreign-fields.ts";
-import { thinkingFields } from "../../thinking-fields.ts";
+import { reasoningEffortSchema, thinkingFields } from "../../thinking-fields.ts";
 import { samplingFields } from "../../sampling-fields.ts";
-import { commonFields, reasoningEffortSchema } from "../openai-request-fields.ts";
+import { commonFields } from "../openai-request-fields.ts";
 import { inputItemSchema } from "./input-items.ts";
 import { toolChoiceSchema, toolSchema } from "./response-tools.ts";
 

@@ -62,7 +62,16 @@ describe("slots", () => {
     expect(app.models.slotCalls).toEqual([{ model: "fake", slot: 1e12 }]);
   });
 
+  test("can be emptied without a body, but not saved", async () => {
+    const { app } = testApp();
+    const erased = await app.request("/slots/1?action=erase", { method: "POST" });
+    expect(await erased.json()).toEqual({ id_slot: 1, n_erased: 12 });
+    const saved = await app.request("/slots/1?action=save", { method: "POST" });
+    expect(await saved.json()).toMatchObject({ error: { code: 400, message: "filename: is missing." } });
+  });
+
   test.each([
+    ["a path for a name", "/slots/0?action=save", { filename: "a/b" }, /^filename must/],
     ["no action", "/slots/1", { filename: "a" }, /action/],
     ["no file name", "/slots/1?action=save", {}, /filename/],
     ["no slot", "/slots/x?action=erase", {}, /slot/],
@@ -161,7 +170,29 @@ describe("POST /rerank", () => {
   });
 });
 
+/** What a request says about thinking. */
+function wishes({ input, reasoningBudget }: Record<string, Record<string, unknown>>): unknown {
+  return { thinking: input?.["thinking"], variables: input?.["templateVariables"], reasoningBudget };
+}
+
 describe("POST /apply-template", () => {
+  test.each([
+    { reasoning_effort: "high" },
+    { reasoning_effort: "none" },
+    { enable_thinking: true },
+    { enable_thinking: true, chat_template_kwargs: { enable_thinking: false, tone: "dry" } },
+    { thinking_budget_tokens: 8 },
+  ])("thinks as POST /v1/chat/completions does with %j", async (fields) => {
+    const app = testApp();
+    const messages = [{ role: "user", content: "hi" }];
+    await app.post("/v1/chat/completions", { messages, ...fields });
+    const asked = Object(app.lastRequest());
+    await app.post("/apply-template", { messages, ...fields });
+    const shown = Object(app.lastRequest());
+    expect(wishes(shown)).toEqual(wishes(asked));
+    expect(JSON.stringify(wishes(shown))).not.toBe("{}");
+  });
+
   test("shows the prompt as the engine has read it, without what the tokenizer adds", async () => {
     const details = { prompt: "<s>[hi]", slot: 0, tokensInCache: 1, truncated: false };
     const events = PLAIN_TEXT.map((event) =>

@@ -7,27 +7,32 @@ import {
 } from "../../../../../src/dialects/openai/responses/response-object.ts";
 import { responseRequestSchema } from "../../../../../src/dialects/openai/responses/response-schema.ts";
 import { ResponseStore } from "../../../../../src/dialects/openai/responses/response-store.ts";
-import type { SharedRecords } from "../../../../../src/dialects/shared-records.ts";
+import { RecordsAway, type SharedRecords } from "../../../../../src/dialects/shared-records.ts";
 
 class SharedMap implements SharedRecords {
   readonly records = new Map<string, Uint8Array>();
   readonly erased = new Set<string>();
 
+  /** While it cannot be asked. */
+  away: RecordsAway | undefined;
+
   async put(name: string, record: Uint8Array) {
-    this.records.set(name, record);
+    if (!this.away) this.records.set(name, record);
   }
 
   async get(name: string) {
-    return this.records.get(name);
+    return this.away ?? this.records.get(name);
   }
 
   async erase(name: string) {
+    if (this.away) return this.away;
     this.records.delete(name);
     this.erased.add(name);
+    return undefined;
   }
 
   async isErased(name: string) {
-    return this.erased.has(name);
+    return this.away ?? this.erased.has(name);
   }
 }
 
@@ -92,6 +97,41 @@ describe("the responses of a fleet", () => {
     expect(await here.get(response.id, undefined)).toBeUndefined();
     expect(await there.delete(response.id, undefined)).toBe(false);
     expect(shared.records.size).toBe(0);
+  });
+
+  test("of others are unreachable while they cannot be asked for, and this machine's own are served", async () => {
+    const { shared, here, there, response, items } = machines();
+    await here.add(response, items, undefined);
+    shared.away = new RecordsAway("the server is gone", 3);
+    const unreachable = { code: "fleet_unreachable", status: 503, retryAfterSecs: 3 };
+    const [{ id } = { id: "" }] = response.output;
+    const reference = { input: [{ type: "item_reference" as const, id }] };
+    expect((await here.get(response.id, undefined))?.response).toEqual(response);
+    expect((await here.referred(reference, undefined)).item(id)).toEqual(response.output[0]);
+    await expect(there.get(response.id, undefined)).rejects.toMatchObject(unreachable);
+    await expect(there.referred(reference, undefined)).rejects.toMatchObject(unreachable);
+    await expect(
+      there.referred({ input: "", previous_response_id: response.id }, undefined),
+    ).rejects.toMatchObject(unreachable);
+    // No response has such a name.
+    expect(await there.get("x", undefined)).toBeUndefined();
+    const late = responseOf("Late");
+    await there.add(late, [], undefined);
+    expect((await there.get(late.id, undefined))?.response).toEqual(late);
+  });
+
+  test("are not deleted while the others would keep them", async () => {
+    const { shared, here, there, response, items } = machines();
+    await here.add(response, items, undefined);
+    shared.away = new RecordsAway("the server is gone", 1);
+    for (const machine of [here, there])
+      await expect(machine.delete(response.id, undefined)).rejects.toMatchObject({
+        code: "fleet_unreachable",
+      });
+    shared.away = undefined;
+    expect((await here.get(response.id, undefined))?.response).toEqual(response);
+    expect(await here.delete(response.id, undefined)).toBe(true);
+    expect(await there.get(response.id, undefined)).toBeUndefined();
   });
 
   test.each([

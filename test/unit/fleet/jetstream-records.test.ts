@@ -1,0 +1,118 @@
+import { rmSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { pino } from "pino";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { configSchema } from "../../../src/config/schema.ts";
+import { RecordsAway } from "../../../src/dialects/shared-records.ts";
+import { JetStreamPlace } from "../../../src/fleet/batches/jetstream-place.ts";
+import { FleetConnection } from "../../../src/fleet/fleet-connection.ts";
+import { JetStreamRecords } from "../../../src/fleet/jetstream-records.ts";
+import { NATS_SERVER, type NatsOptions, type NatsServer, startNats } from "../../support/nats-server.ts";
+
+const RECORD = Buffer.from("record");
+const away = { code: "fleet_unreachable" };
+
+/** A machine's connection, records and place of batches, with what they warn of. */
+function machineAt(url: string) {
+  const warnings: string[] = [];
+  const logger = pino({ level: "silent" });
+  const config = configSchema.parse({ fleet: { nats: url, prefix: "t" } }).fleet;
+  const connection = new FleetConnection(config, logger);
+  onTestFinished(async () => await connection.close());
+  const log = {
+    warn: (text: string) => void warnings.push(text),
+    info: () => undefined,
+    debug: () => undefined,
+  };
+  const records = new JetStreamRecords(connection, "t", log);
+  const place = new JetStreamPlace(connection, "t", log);
+  return { connection, records, place, warnings };
+}
+
+async function machine(options: NatsOptions = { jetStream: true }) {
+  const nats = await startNats(options);
+  onTestFinished(async () => await nats.stop());
+  const made = machineAt(nats.url);
+  await made.connection.joined;
+  return { ...made, nats };
+}
+
+/** Has the server end, lets something be done to its files, and starts it again. */
+async function restart(nats: NatsServer, connection: FleetConnection, change: () => void): Promise<void> {
+  await nats.kill("SIGTERM");
+  await expect.poll(() => connection.isConnected, { interval: 10 }).toBe(false);
+  change();
+  await nats.restart();
+  await expect.poll(() => connection.isConnected, { interval: 10, timeout: 10_000 }).toBe(true);
+}
+
+describe.skipIf(NATS_SERVER === null)("records of a fleet", () => {
+  test("are away, not missing, while the server is, and there again with it", async () => {
+    const { records, connection, nats } = await machine();
+    await records.put("a", RECORD);
+    expect(await records.get("a")).toEqual(RECORD);
+    await nats.kill("SIGKILL");
+    await expect.poll(() => connection.isConnected, { interval: 10 }).toBe(false);
+    await records.put("b", RECORD);
+    for (const answer of [await records.get("a"), await records.erase("a"), await records.isErased("a")])
+      expect(answer).toBeInstanceOf(RecordsAway);
+    await nats.restart();
+    await expect.poll(async () => await records.get("a"), { interval: 20, timeout: 10_000 }).toEqual(RECORD);
+    expect(await records.get("b")).toBeUndefined();
+    expect(await records.erase("a")).toBeUndefined();
+    expect(await records.isErased("a")).toBe(true);
+  });
+
+  test("are away when the server comes back without JetStream, and one warning says what to do", async () => {
+    const { records, place, connection, nats, warnings } = await machine();
+    await records.put("a", RECORD);
+    expect(await place.home()).toBe("fleet");
+    await restart(nats, connection, () => writeFileSync(path.join(nats.folder, "nats.conf"), ""));
+    const told = /NATS server at .* runs without JetStream: start it with -js/;
+    await records.put("b", RECORD);
+    expect(await records.get("a")).toMatchObject({ why: expect.stringMatching(told) });
+    expect(await records.erase("a")).toBeInstanceOf(RecordsAway);
+    expect(warnings).toEqual([expect.stringMatching(told)]);
+    warnings.length = 0;
+    for (let time = 0; time < 2; time += 1)
+      await expect(place.put("t.batches.x", RECORD)).rejects.toMatchObject({
+        ...away,
+        message: expect.stringMatching(told),
+      });
+    expect(await place.home()).toBe("away");
+    expect(warnings).toEqual([expect.stringMatching(told)]);
+  });
+
+  test("get a new stream at once when the server has lost its files", async () => {
+    const { records, place, connection, nats, warnings } = await machine();
+    await records.put("a", RECORD);
+    expect(await place.home()).toBe("fleet");
+    const wipe = (): void => rmSync(path.join(nats.folder, "jetstream"), { recursive: true });
+    await restart(nats, connection, wipe);
+    await records.put("b", RECORD);
+    expect(await records.get("a")).toBeUndefined();
+    expect(await records.get("b")).toEqual(RECORD);
+    expect(await place.put("t.batches.x", RECORD)).toBe(1);
+    expect(warnings).toEqual([]);
+  });
+
+  test("are missing where there has never been JetStream", async () => {
+    const { records, connection, nats } = await machine({});
+    const ask = async (): Promise<unknown[]> => [
+      await records.get("a"),
+      await records.erase("a"),
+      await records.isErased("a"),
+    ];
+    expect(await ask()).toEqual([undefined, undefined, false]);
+    await nats.kill("SIGKILL");
+    await expect.poll(() => connection.isConnected, { interval: 10 }).toBe(false);
+    expect(await ask()).toEqual([undefined, undefined, false]);
+  });
+
+  test("may be there, as long as the server has never been reached", async () => {
+    const { records } = machineAt("nats://127.0.0.1:1");
+    expect(await records.get("a")).toBeInstanceOf(RecordsAway);
+    // Nobody can have what this machine has made.
+    expect(await records.erase("a")).toBeUndefined();
+  });
+});
