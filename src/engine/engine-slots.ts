@@ -52,8 +52,8 @@ export class EngineSlots {
     this.#checkSlot(slot);
     using held = new DisposableStack();
     held.use(await this.#mutex.lock(signal));
-    const { bytes, tokens, scales } = await this.#ask({ action: "save", slot, most }, "save", signal);
     try {
+      const { bytes, tokens, scales } = await this.#ask({ action: "save", slot, most }, "save", signal);
       if (bytes > most) throw broken();
       this.#checkTokens(tokens);
       if (tokens.length === 0)
@@ -77,8 +77,8 @@ export class EngineSlots {
     this.#checkSlot(slot);
     using held = new DisposableStack();
     held.use(await this.#mutex.lock(signal));
-    await this.#ask({ action: "begin", bytes }, "done", signal);
     try {
+      await this.#ask({ action: "begin", bytes }, "done", signal);
       let offset = 0;
       for await (const data of pieces) {
         await this.#ask({ action: "write", offset, data }, "done", signal);
@@ -115,7 +115,10 @@ export class EngineSlots {
     }
   }
 
-  /** The engine frees the memory of the state that it holds; one that has ended has none. */
+  /**
+   * The engine frees the memory of the state that it holds, also for a client who has left while it began to hold it; one that
+   * has ended has none.
+   */
   async #drop(): Promise<void> {
     await this.#ask({ action: "drop" }, "done", new AbortController().signal).catch(() => undefined);
   }

@@ -164,4 +164,20 @@ describe.skipIf(NATS_SERVER === null)("the entrance of a fleet", () => {
     }
     await expect.poll(async () => (await fleetOf(desk)).machines.length, { timeout: 20_000 }).toBe(2);
   });
+
+  test("says so as soon of an answer of which its client has nothing yet", async () => {
+    // The model is loaded then, and text comes at once.
+    expect((await post(desk, "/v1/chat/completions", chat())).status).toBe(200);
+    const asked = post(desk, "/v1/chat/completions", chat({ max_tokens: 1900, ignore_eos: true }));
+    await sleep(400);
+    await fleet.nats.kill("SIGKILL");
+    const goneAt = performance.now();
+    try {
+      expect(await asked).toMatchObject({ status: 503, body: { error: { code: "fleet_unreachable" } } });
+      expect(performance.now() - goneAt).toBeLessThan(8000);
+    } finally {
+      await fleet.nats.restart();
+    }
+    await expect.poll(async () => (await fleetOf(desk)).machines.length, { timeout: 20_000 }).toBe(2);
+  });
 });

@@ -25,7 +25,7 @@ describe.skipIf(!testGpu)(`the rest of the warm-up ${onTestGpu}`, { timeout: GPU
       .poll(
         async () => {
           await sleep(LOOK_MS);
-          // Steps of one to six tokens; the first part of the warm-up leaves a whole step.
+          // Steps of one to six tokens; the conversation is longer.
           return (await slots.list(NEVER)).filter(({ tokens }) => tokens > 0 && tokens <= 8).length;
         },
         { timeout: GPU_TEST_TIMEOUT_MS / 2 },

@@ -74,6 +74,17 @@ test("a state whose pieces cannot be read to the end is not restored", async () 
   expect(asked).toEqual(["begin", "write", "drop"]);
 });
 
+test("a client who leaves while an engine begins to hold a state leaves none of it there", async () => {
+  const { slots, asked } = scripted(({ action }) => {
+    if (action === "drop") return { action: "done" };
+    throw new Error("the client has left");
+  });
+  await expect(save(slots)).rejects.toThrow("has left");
+  const state = { tokens: Int32Array.of(1), scales: [], bytes: 8, pieces: (async function* () {})() };
+  await expect(slots.restore(0, state, never)).rejects.toThrow("has left");
+  expect(asked).toEqual(["save", "drop", "begin", "drop"]);
+});
+
 test.each([2, 64, 1e21, Infinity])("an engine with two slots is not asked about slot %d", async (slot) => {
   const { slots, asked } = scripted(() => ({ action: "done" }));
   const state = { tokens: Int32Array.of(1), scales: [], bytes: 8, pieces: (async function* () {})() };
