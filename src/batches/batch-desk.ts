@@ -18,7 +18,7 @@ export interface DeskOptions {
   readonly config: Config["batches"];
   readonly events: Pick<ServiceEvents, "emit">;
   /** Leads batches through their lives. */
-  readonly runner: Pick<BatchRunner, "take" | "cancel">;
+  readonly runner: Pick<BatchRunner, "take" | "cancel" | "waiting">;
   readonly newId: NewId;
   /** Unix milliseconds. */
   readonly now: () => number;
@@ -97,8 +97,10 @@ export class BatchDesk implements Omit<Batches, "maxFileBytes" | "maxLines"> {
   }
 
   async batch(viewer: Viewer, api: string, id: string): Promise<Batch> {
-    const batch = await this.#options.store.batch(id, viewer);
-    if (batch?.api === api) return batch;
+    const { store, runner } = this.#options;
+    const batch = await store.batch(id, viewer);
+    if (batch?.api === api)
+      return batch.status === "in_progress" ? { ...batch, waiting: await runner.waiting(id) } : batch;
     throw new ServiceError(
       "batch_not_found",
       `There is no batch with the id "${id.slice(0, 100)}", or no longer.`,

@@ -47,6 +47,8 @@ export class BatchRunner {
   readonly #options: RunnerOptions;
   readonly #jobs = new Map<string, Job>();
   readonly #stopping = new AbortController();
+  /** Of batches whose lines are run. */
+  readonly #lines = new Map<string, LineRunner>();
 
   constructor(options: RunnerOptions) {
     this.#options = options;
@@ -93,6 +95,11 @@ export class BatchRunner {
       "batch_conflict",
       `The batch is ${batch?.status ?? "gone"}; it cannot be cancelled now.`,
     );
+  }
+
+  /** Why a batch waits, for its users. */
+  async waiting(id: string): Promise<string | undefined> {
+    return this.#lines.get(id)?.waiting;
   }
 
   /** Stops running lines, which go on when a runner is started again. */
@@ -160,7 +167,16 @@ export class BatchRunner {
     const { store, now } = this.#options;
     const queue = new LineQueue(store, batch.id);
     const runner = new LineRunner(batch, formatOf(this.#options.formats, batch), this.#options, stop);
-    await this.#options.pool.run({ queue, signal: stop, run: async (attempt) => await runner.run(attempt) });
+    this.#lines.set(batch.id, runner);
+    try {
+      await this.#options.pool.run({
+        queue,
+        signal: stop,
+        run: async (attempt) => await runner.run(attempt),
+      });
+    } finally {
+      this.#lines.delete(batch.id);
+    }
     if (this.#stopping.signal.aborted) return;
     const hasExpired = stop.aborted && now() >= batch.expiresAt;
     if (stop.aborted && !hasExpired) return;

@@ -68,6 +68,8 @@ export interface Batch {
   readonly total: number;
   readonly counts: LineCounts;
   readonly usage: BatchUsage;
+  /** Why none of its lines are run now, behind its name in a sentence; known where one batch is asked for. */
+  readonly waiting?: string | undefined;
 }
 
 /** A file that was uploaded, or the output of a batch. */

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
+import { z } from "zod";
 import { ServiceError } from "../errors/service-error.ts";
 import { parseJsonText } from "../json/parse-json.ts";
 import type { BatchFormat, LineResponse, RunLine } from "./batch-format.ts";
@@ -15,8 +16,13 @@ const SAVE_AGAIN_MS = 5000;
 /** Who is only to give way for a moment is told to come back after a second. */
 const LONG_WAIT_SECS = 2;
 const DEFAULT_RETRY_SECS = 1;
+/** Refusals in a row of one line, until its batch is said to wait. */
+const WAITS_AFTER = 2;
 const FIRST_ERROR = 400;
 const NO_USAGE: BatchUsage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
+
+/** What errors of all APIs have. */
+const refusalSchema = z.object({ error: z.object({ message: z.string() }) });
 
 interface LineOptions {
   readonly store: Pick<BatchStore, "answer">;
@@ -33,6 +39,7 @@ export class LineRunner {
   readonly #format: BatchFormat;
   readonly #options: LineOptions;
   readonly #signal: AbortSignal;
+  #waiting: string | undefined;
 
   /** @param signal aborts when no answer is wanted any longer */
   constructor(batch: Batch, format: BatchFormat, options: LineOptions, signal: AbortSignal) {
@@ -40,6 +47,11 @@ export class LineRunner {
     this.#format = format;
     this.#options = options;
     this.#signal = signal;
+  }
+
+  /** Why lines were refused again and again since the last answer. */
+  get waiting(): string | undefined {
+    return this.#waiting;
   }
 
   /** Runs a line and saves its answer; resolves with when to try it again, or undefined when that is not to be. */
@@ -52,10 +64,21 @@ export class LineRunner {
     const { response, usage } = await this.#ask(attempt.line, text, requestId);
     if (this.#signal.aborted) return undefined;
     const wait = retryWait(response, attempt);
-    if (wait !== undefined)
+    if (wait !== undefined) {
+      if (attempt.refusals >= WAITS_AFTER) this.#wait(response);
       return { at: now() + wait, holdsUpAll: response.retryAfterSecs >= LONG_WAIT_SECS };
+    }
+    this.#waiting = undefined;
     await this.#save({ number }, requestId, response, usage);
     return undefined;
+  }
+
+  #wait({ body }: LineResponse): void {
+    const { data } = refusalSchema.safeParse(JSON.parse(body));
+    const reason = `waits: ${data?.error.message ?? "the daemon has no room for it."}`;
+    if (this.#waiting === undefined)
+      this.#options.logger.warn({ batch: this.#batch.id }, `A batch ${reason}`);
+    this.#waiting = reason;
   }
 
   /** Whatever goes wrong with one line is the answer to that line: it must not hold up its batch. */

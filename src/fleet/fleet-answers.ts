@@ -86,7 +86,7 @@ export class FleetAnswers {
     const { local, calls, dispatch } = this.#options;
     if (place.isLocal) {
       const stream = await local.generate({ ...request, mayWait: false }, signal);
-      return { stream, leave: () => void stream.events.return?.() };
+      return { stream, machine: place.machineName, leave: () => void stream.events.return?.() };
     }
     const call = openCall(calls, place, model, encodeGenerate(request), true, signal);
     try {
@@ -97,7 +97,7 @@ export class FleetAnswers {
         if (!isLeft) dispatch.ended(place);
         isLeft = true;
       };
-      return { stream, leave };
+      return { stream, machine: place.machineName, leave };
     } catch (error) {
       call.end();
       throw error;

@@ -1,4 +1,5 @@
 import type { Logger } from "pino";
+import { toError } from "../errors/to-error.ts";
 import type { Deadline } from "../inference/deadline.ts";
 import type { AnswerMoves, InferenceEvent, InferenceStream } from "../inference/inference.ts";
 import type { RequestAccount } from "../inference/request-accounting.ts";
@@ -16,6 +17,8 @@ const MOST_MOVES = 5;
 /** An answer that a machine is giving. */
 export interface Giving {
   readonly stream: InferenceStream;
+  /** Who gives it, as people call it. */
+  readonly machine: string;
   /** It needs no more of it. */
   readonly leave: () => void;
 }
@@ -100,18 +103,22 @@ export class MovingAnswer implements AsyncIterableIterator<InferenceEvent, undef
 
   /** @throws the error, if another machine cannot help */
   async #move(error: unknown): Promise<void> {
-    const { again, transcript, deadline, logger } = this.#options;
+    const { again, transcript, deadline, logger, account } = this.#options;
     this.#giving.leave();
     this.#moves += 1;
     if (deadline.signal.aborted || !mayWorkElsewhere(error) || this.#moves > MOST_MOVES) {
       this.#end(toClient(error));
       throw toClient(error);
     }
-    logger.warn({ model: this.#giving.stream.model, err: error }, "fleet: an answer goes on elsewhere");
+    const { model } = this.#giving.stream;
+    const of = { request_id: account.follower.request, model };
+    const lost = { ...of, machine: this.#giving.machine, why: toError(error).message };
+    logger.warn(lost, "fleet: an answer has lost its machine, and looks for another one");
     transcript.rewind();
     try {
       this.#giving = await again();
       if (this.#isOver) this.#giving.leave();
+      else logger.info({ ...of, machine: this.#giving.machine }, "fleet: an answer goes on");
     } catch (failure) {
       if (this.#isOver) return;
       const told = deadline.signal.aborted ? deadline.signal.reason : toClient(failure);

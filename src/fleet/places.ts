@@ -16,6 +16,8 @@ export interface PlacedMachine {
 export interface Place {
   /** Its id. */
   readonly machine: string;
+  /** What people call it. */
+  readonly machineName: string;
   readonly isLocal: boolean;
   /** Of the model, there. */
   readonly name: string;
@@ -57,6 +59,7 @@ export function placesOf(
     return [
       {
         machine: card.id,
+        machineName: card.name,
         isLocal: card.id === selfId,
         name: alias,
         isLoaded: load !== undefined,

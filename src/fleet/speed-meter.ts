@@ -30,6 +30,7 @@ export class SpeedMeter {
   #besides(inner: WorkFollower): WorkFollower {
     const all: { -readonly [Key in keyof WorkFigures]: WorkFigures[Key] } = {};
     return {
+      request: inner.request,
       note: (figures) => {
         Object.assign(all, figures);
         inner.note(figures);

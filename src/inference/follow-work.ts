@@ -24,6 +24,8 @@ export interface WorkFigures {
 }
 
 export interface WorkFollower {
+  /** Of the request, as in its line in the log; undefined where nobody follows it. */
+  readonly request?: string | undefined;
   /** Called a few times for each piece of work, never for each token. */
   note(figures: WorkFigures): void;
   /** Nothing more will be known; called once. */

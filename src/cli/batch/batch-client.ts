@@ -1,7 +1,10 @@
 import type { z } from "zod";
 import { batchListSchema, batchSchema } from "../../dialects/openai/batches/batch-object.ts";
-import { fileSchema } from "../../dialects/openai/batches/file-object.ts";
+import { fileListSchema, fileSchema } from "../../dialects/openai/batches/file-object.ts";
+import { CliError } from "../cli-error.ts";
+import { ApiError } from "../client/api-error.ts";
 import type { DaemonClient } from "../client/daemon-client.ts";
+import { EXIT } from "../exit-codes.ts";
 import { type BatchFile, uploadForm } from "./batch-file.ts";
 
 export type BatchObject = z.input<typeof batchSchema>;
@@ -13,6 +16,7 @@ export const FILE_NAME = "daybreak_file";
 /** Longest value that the API keeps. */
 const MAX_VALUE = 512;
 const PAGE = 100;
+const FILES_PAGE = 1000;
 /** A batch like this is not gone on with. */
 const USELESS: ReadonlySet<BatchObject["status"]> = new Set(["failed", "cancelling", "cancelled", "expired"]);
 
@@ -71,10 +75,51 @@ export class BatchClient {
     });
   }
 
-  /** The lines of its output, and then those of requests that did not succeed. */
-  async *output({ output_file_id: output, error_file_id: errors }: BatchObject): AsyncGenerator<Uint8Array> {
-    for (const id of [output, errors]) if (id !== null) yield* this.#client.bytes(`/v1/files/${id}/content`);
+  /**
+   * The lines of its output, and then those of requests that did not succeed.
+   * @throws CliError also when the output is no longer there
+   */
+  async *output(batch: BatchObject): AsyncGenerator<Uint8Array> {
+    const { id, output_file_id: output, error_file_id: errors } = batch;
+    try {
+      for (const file of [output, errors])
+        if (file !== null) yield* this.#client.bytes(`/v1/files/${file}/content`);
+    } catch (error) {
+      if (!isGone(error)) throw error;
+      throw new CliError(
+        EXIT.notFound,
+        "file_not_found",
+        `The output of ${id} has been deleted; daybreak batch <file> --new has the file answered again, by a new batch.`,
+        error,
+      );
+    }
   }
+
+  /** What a file was called when it was uploaded; undefined if it is gone. */
+  async fileName(id: string): Promise<string | undefined> {
+    try {
+      return (await this.#client.json(fileSchema, "GET", `/v1/files/${encodeURIComponent(id)}`)).filename;
+    } catch (error) {
+      if (isGone(error)) return undefined;
+      throw error;
+    }
+  }
+
+  /** What all uploaded files were called, by their ids. */
+  async fileNames(): Promise<ReadonlyMap<string, string>> {
+    const names = new Map<string, string>();
+    for (let after = ""; ;) {
+      const query = `purpose=batch&limit=${FILES_PAGE}${after && `&after=${encodeURIComponent(after)}`}`;
+      const page = await this.#client.json(fileListSchema, "GET", `/v1/files?${query}`);
+      for (const { id, filename } of page.data) names.set(id, filename);
+      if (!page.has_more || page.last_id === null) return names;
+      after = page.last_id;
+    }
+  }
+}
+
+function isGone(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 404;
 }
 
 function pathOf(id: string): string {

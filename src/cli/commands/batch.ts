@@ -8,6 +8,7 @@ import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
 import { EXIT } from "../exit-codes.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";
+import { commandLine } from "../terminal/command-line.ts";
 import { printable } from "../terminal/printable.ts";
 import { formatFields, formatTable } from "../terminal/table.ts";
 import { write, writeJson, writeLine } from "../terminal/write.ts";
@@ -58,9 +59,10 @@ export function batchCommand(io: CliIo): Command {
 
 async function run(io: CliIo, client: BatchClient, path: string, options: BatchOptions): Promise<void> {
   const file = await readBatchFile(path);
+  await outputOf(options)?.checkPlace(path);
   const { batch: found, newer } = options.new ? {} : await client.find(file);
   const earlier = found && hasOutput(found) ? client.output(found) : undefined;
-  await outputOf(options)?.check({ input: path, earlier, force: options.force === true });
+  await outputOf(options)?.checkContent({ earlier, force: options.force === true });
   const begun = found ?? (await client.create(file));
   const { id } = begun;
   if (newer) await writeLine(io.stderr, `The newest batch of this file, ${newer.id}, is ${newer.status}.`);
@@ -70,9 +72,11 @@ async function run(io: CliIo, client: BatchClient, path: string, options: BatchO
     await deliver(io, client, batch, options);
   } catch (error) {
     if (io.signal.aborted) {
+      const watch = commandLine(["batch", path, ...wordsOf(options), ...placeOf(options)]);
+      const stop = commandLine(["batch", "cancel", id, ...placeOf(options)]);
       await writeLine(
         io.stderr,
-        `\nThe daemon goes on with ${id}. To watch it again: daybreak batch ${path}\nTo cancel it: daybreak batch cancel ${id}`,
+        `\nThe daemon goes on with ${id}. To watch it again: ${watch}\nTo cancel it: ${stop}`,
       );
     }
     throw error;
@@ -87,32 +91,40 @@ async function list(io: CliIo, client: BatchClient, _id: string, { json }: Batch
     const all = { object: "list", data: batches, first_id: first, last_id: last, has_more: false };
     return await writeJson(io.stdout, all);
   }
-  const rows = batches.map(
-    ({ id, status, request_counts: { total, completed, failed }, created_at: at, metadata }) => [
+  const isNamed = batches.every(({ metadata }) => metadata?.[FILE_NAME] !== undefined);
+  const names = isNamed ? new Map<string, string>() : await client.fileNames();
+  const rows = batches.map(({ id, status, request_counts: counts, created_at: at, metadata, ...batch }) => {
+    const { total, completed, failed, unanswered = 0 } = counts;
+    return [
       id,
       status,
-      `${completed + failed}/${total}`,
-      String(failed),
+      `${completed + failed - unanswered}/${total}`,
+      String(failed - unanswered),
+      String(unanswered),
       new Date(at * 1000).toISOString(),
-      printable(metadata?.[FILE_NAME] ?? ""),
-    ],
-  );
-  for (const line of formatTable(["ID", "STATUS", "DONE", "FAILED", "CREATED", "FILE"], rows))
+      printable(metadata?.[FILE_NAME] ?? names.get(batch.input_file_id) ?? ""),
+    ];
+  });
+  for (const line of formatTable(["ID", "STATUS", "DONE", "FAILED", "UNANSWERED", "CREATED", "FILE"], rows))
     await writeLine(io.stdout, line);
 }
 
 async function show(io: CliIo, client: BatchClient, id: string, { json }: BatchOptions): Promise<void> {
   const batch = await client.get(id);
   if (json) return await writeJson(io.stdout, batch);
-  const { total, completed, failed } = batch.request_counts;
+  const { total, completed, failed, unanswered = 0 } = batch.request_counts;
+  const name = batch.metadata?.[FILE_NAME] ?? (await client.fileName(batch.input_file_id));
   const fields: [string, string][] = [
     ["id", batch.id],
-    ["status", batch.status],
+    ["status", batch.waiting === undefined ? batch.status : `${batch.status}, ${printable(batch.waiting)}`],
     ["endpoint", batch.endpoint],
-    ["requests", `${total}, ${completed} completed, ${failed} failed`],
+    [
+      "requests",
+      `${total}, ${completed} completed, ${failed - unanswered} failed${unanswered > 0 ? `, ${unanswered} not answered` : ""}`,
+    ],
     ["tokens", `${batch.usage.input_tokens} in, ${batch.usage.output_tokens} out`],
     ["created", new Date(batch.created_at * 1000).toISOString()],
-    ["file", printable(batch.metadata?.[FILE_NAME] ?? batch.input_file_id)],
+    ["file", printable(name ?? batch.input_file_id)],
   ];
   for (const line of formatFields(fields)) await writeLine(io.stdout, line);
   for (const line of problemsOf(batch)) await writeLine(io.stdout, line);
@@ -125,9 +137,10 @@ async function cancel(io: CliIo, client: BatchClient, id: string, { json }: Batc
 }
 
 async function output(io: CliIo, client: BatchClient, id: string, options: BatchOptions): Promise<void> {
+  await outputOf(options)?.checkPlace();
   const batch = await client.get(id);
   const earlier = hasOutput(batch) ? client.output(batch) : undefined;
-  await outputOf(options)?.check({ earlier, force: options.force === true });
+  await outputOf(options)?.checkContent({ earlier, force: options.force === true });
   await deliver(io, client, batch, options);
 }
 
@@ -164,6 +177,23 @@ async function print(io: CliIo, pieces: AsyncIterable<Uint8Array>): Promise<void
 
 function outputOf({ output: file }: BatchOptions): OutputFile | undefined {
   return file === undefined ? undefined : new OutputFile(file);
+}
+
+/** The options that say where the answers go, as they were given. */
+function wordsOf({ output: file, force, json }: BatchOptions): string[] {
+  return [
+    ...(file === undefined ? [] : ["-o", file]),
+    ...(force ? ["--force"] : []),
+    ...(json ? ["--json"] : []),
+  ];
+}
+
+/** The options that say where the daemon is, as they were given. */
+function placeOf(options: ClientOptions): string[] {
+  return (["url", "socket", "config"] as const).flatMap((name) => {
+    const value = options[name];
+    return value === undefined ? [] : [`--${name}`, value];
+  });
 }
 
 function hasOutput(batch: BatchObject): boolean {

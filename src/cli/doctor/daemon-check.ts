@@ -6,6 +6,8 @@ import { isSystemError } from "../../errors/exhausted-resource.ts";
 import { type Check, type Finding, note, ok, problem } from "./check.ts";
 import type { DaemonLook, LocalDaemon } from "./daemon-look.ts";
 
+/** Of all interfaces; the daemon is asked at the loopback address then. */
+const ANY_ADDRESS: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
 const [NAME, PORT, SOCKET] = ["Daemon", "Port", "Socket"];
 
 export interface DaemonQuestion {
@@ -46,10 +48,12 @@ async function portFinding({ http }: LocalDaemon, { atSocket, atPort }: DaemonLo
   const place = `${http.addr.includes(":") ? `[${http.addr}]` : http.addr}:${http.port}`;
   if (http.port === 0) return ok(PORT, "chosen by the system at each start");
   if (atPort !== undefined) {
-    if (atSocket !== undefined) return ok(PORT, `${place}: the daemon listens there`);
+    // Of a daemon that was started with another address, the port alone is known.
+    const where = ANY_ADDRESS.has(http.addr) ? String(http.port) : place;
+    if (atSocket !== undefined) return ok(PORT, `${where}: the daemon listens there`);
     return note(
       PORT,
-      `${place}: a daemon listens there, but not at the socket: it uses another socket, none, or runs under another account`,
+      `${where}: a daemon listens there, but not at the socket: it uses another socket, none, or runs under another account`,
     );
   }
   const code = await whyTaken(http);

@@ -1,6 +1,7 @@
 import { SingleBar } from "cli-progress";
 import type { BatchObject } from "../batch/batch-client.ts";
 import type { Output } from "../cli-io.ts";
+import { printable } from "./printable.ts";
 import { formatDuration } from "./quantity.ts";
 
 /** Space for everything in the line besides the bar. */
@@ -14,20 +15,23 @@ export class BatchDisplay implements Disposable {
   readonly #now: () => number;
   #bar: SingleBar | undefined;
   #first: { readonly at: number; readonly done: number } | undefined;
+  /** When its count changed last. */
+  #last: { readonly at: number; readonly done: number } | undefined;
 
   constructor(output: Output, now: () => number = () => performance.now()) {
     this.#output = output;
     this.#now = now;
   }
 
-  show({ status, request_counts: { total, completed, failed } }: BatchObject): void {
+  show({ status, waiting, request_counts: { total, completed, failed, unanswered = 0 } }: BatchObject): void {
     if (!this.#output.isTTY || total === 0) return;
-    const done = completed + failed;
+    const done = completed + failed - unanswered;
     this.#first ??= { at: this.#now(), done };
+    if (this.#last?.done !== done) this.#last = { at: this.#now(), done };
     const text = [
       `${done} of ${total}`,
-      ...(failed > 0 ? [`${failed} failed`] : []),
-      this.#left(total - done) ?? status,
+      ...(failed > unanswered ? [`${failed - unanswered} failed`] : []),
+      waiting === undefined ? (this.#left(total - done, status) ?? status) : printable(waiting),
     ];
     const values = { text: text.join(", ") };
     if (this.#bar) this.#bar.update(done, values);
@@ -43,12 +47,14 @@ export class BatchDisplay implements Disposable {
     this.#bar = undefined;
   }
 
-  /** By the speed since it is watched. */
-  #left(lines: number): string | undefined {
-    const { at = 0, done = 0 } = this.#first ?? {};
-    const newly = (this.#bar?.getTotal() ?? 0) - lines - done;
-    if (lines === 0 || newly <= 0) return undefined;
-    return `${formatDuration(((this.#now() - at) / newly) * lines)} left`;
+  /** By the speed since it is watched; undefined when it is not known, or when that time has passed without an answer. */
+  #left(lines: number, status: BatchObject["status"]): string | undefined {
+    const [first, last] = [this.#first, this.#last];
+    if (!first || !last || last.done <= first.done || lines === 0 || status !== "in_progress")
+      return undefined;
+    const expected = ((last.at - first.at) / (last.done - first.done)) * lines;
+    const left = expected - (this.#now() - last.at);
+    return left > 0 ? `${formatDuration(left)} left` : undefined;
   }
 }
 

@@ -122,6 +122,7 @@ export class Activity {
 
 function followerOf(request: FollowedRequest, onEnd: () => void): WorkFollower {
   return {
+    request: request.head.id,
     note: (figures) => request.note(figures),
     end: onEnd,
     further: () => followerOf(request, () => undefined),

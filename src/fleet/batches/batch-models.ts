@@ -47,7 +47,6 @@ export class BatchModels {
     if (!model) return undefined;
     const named = findIn([self], name || undefined);
     if (named && isSame(named.model, model)) return { alias: named.alias, rename: undefined };
-    const has = ({ card }: PlacedMachine): boolean => card.models.some((each) => isSame(each, model));
     const { adapter } = model;
     const same = self.card.models.find((each) => isSame(each, model));
     if (same) {
@@ -55,7 +54,19 @@ export class BatchModels {
       return { alias, rename: adapter === undefined ? alias : `${alias}:${adapter}` };
     }
     // Nobody has it any longer as it was; what has its name now is what a request would get.
-    return named && !presence.machines.some(has) ? { alias: named.alias, rename: undefined } : undefined;
+    return named && !presence.machines.some((machine) => hasModel(machine, model))
+      ? { alias: named.alias, rename: undefined }
+      : undefined;
+  }
+
+  /** Whether these lines wait until a machine comes that has their model. */
+  isAway(group: LineGroup): boolean {
+    const { name, model } = group;
+    const { presence } = this.#options;
+    if (!model || this.here(group) || presence.missing(name || undefined)) return false;
+    return !presence.machines.some(
+      (machine) => hasModel(machine, model) || findIn([machine], name || undefined),
+    );
   }
 
   async #ownModel(name: string): Promise<ReturnType<typeof findIn> | "unsettled"> {
@@ -70,4 +81,8 @@ export class BatchModels {
       throw error;
     }
   }
+}
+
+function hasModel({ card }: PlacedMachine, model: NonNullable<LineGroup["model"]>): boolean {
+  return card.models.some((each) => isSame(each, model));
 }

@@ -121,7 +121,13 @@ export class LineRuns {
 
   /** Whether lines wait, or are being run. */
   async hasAny(batch: string): Promise<boolean> {
-    return (await this.#place.subjects("batchwork", this.#subject(batch, "*"))).length > 0;
+    return (await this.groups(batch)).size > 0;
+  }
+
+  /** The groups of which lines wait, or are being run. */
+  async groups(batch: string): Promise<ReadonlySet<number>> {
+    const subjects = await this.#place.subjects("batchwork", this.#subject(batch, "*"));
+    return new Set(subjects.map((subject) => Number(subject.split(".").at(-1))));
   }
 
   /** Forgets all lines of a batch. */

@@ -6,6 +6,7 @@ import { UNFINISHED } from "../../batches/batch.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { isAway } from "./jetstream-errors.ts";
 import type { JetStreamPlace } from "./jetstream-place.ts";
+import { MissingModels } from "./missing-models.ts";
 import { BatchLeader, type LeadOptions } from "./lead-batch.ts";
 import type { Leases } from "./leases.ts";
 import { RunnerOfLines, type LineRunnerOptions } from "./run-lines.ts";
@@ -41,6 +42,7 @@ export interface SharedRunnerOptions extends LeadOptions, LineRunnerOptions {
 export class SharedRunner {
   readonly #options: SharedRunnerOptions;
   readonly #leader: BatchLeader;
+  readonly #missing: MissingModels;
   readonly #jobs = new Map<string, Promise<void>>();
   readonly #stopping = new AbortController();
   readonly #over: Promise<void>;
@@ -54,6 +56,7 @@ export class SharedRunner {
   constructor(options: SharedRunnerOptions) {
     this.#options = options;
     this.#leader = new BatchLeader(options);
+    this.#missing = new MissingModels(options);
     options.place.onNews(() => this.#wake());
     this.#over = this.#watch();
   }
@@ -85,6 +88,12 @@ export class SharedRunner {
       "batch_conflict",
       `The batch is ${batch?.status ?? "gone"}; it cannot be cancelled now.`,
     );
+  }
+
+  /** Why a batch waits, for its users. */
+  async waiting(id: string): Promise<string | undefined> {
+    const batch = await this.#options.store.recorded(id);
+    return batch && (await this.#missing.reason(batch));
   }
 
   /** Stops running lines and leading: other machines go on. */
@@ -138,6 +147,7 @@ export class SharedRunner {
       }
     }
     this.#led.delete(id);
+    this.#missing.forget(id);
     await lines.stop();
   }
 
@@ -185,6 +195,7 @@ export class SharedRunner {
       this.#lookedAt.delete(batch.id);
       return;
     }
+    await this.#missing.tell(batch);
     const last = this.#lookedAt.get(batch.id);
     if (last === undefined) this.#lookedAt.set(batch.id, now());
     else if (now() - last >= LOST_MS) {

@@ -177,6 +177,21 @@ test("while there is no room for the model, lines are not tried one after the ot
   expect(await results(room, id)).toHaveLength(500);
 });
 
+test("a batch whose lines are refused again and again says why, until one is answered", async () => {
+  let hasRoom = false;
+  const room = await open(async (line, signal) => {
+    if (hasRoom) return await onlyFirst(line, signal);
+    const body = JSON.stringify({ error: { message: "There is no room." } });
+    return { status: 503, body, retryable: true, retryAfterSecs: 0.01 };
+  });
+  const { id } = await create(room, named(2));
+  const batch = async (): Promise<Batch> => await room.batch(undefined, "test", id);
+  await expect.poll(async () => (await batch()).waiting, { interval: 5 }).toBe("waits: There is no room.");
+  hasRoom = true;
+  await expect.poll(async () => (await batch()).counts.succeeded, { interval: 5 }).toBe(1);
+  expect(await batch()).toMatchObject({ status: "in_progress", waiting: undefined });
+});
+
 test("what is not done within the window expires", async () => {
   let now = 1_000_000;
   let room = await open(onlyFirst, {}, () => now);

@@ -98,9 +98,14 @@ describe.skipIf(NATS_SERVER === null)("batches of a fleet", () => {
     const answered = async (): Promise<number> =>
       (await one.batches.batch(undefined, TEXT_API, id)).counts.succeeded;
     await expect.poll(answered, { interval: 20 }).toBe(1);
+    const waiting = async (): Promise<string | undefined> =>
+      (await one.batches.batch(undefined, TEXT_API, id)).waiting;
+    expect(await waiting()).toBeUndefined();
     await two.close();
+    expect(await waiting()).toBe("waits for a machine that has m");
     await fleet.join("three", { models: { renamed: "m" } });
     await expect.poll(async () => await status(one, id), { interval: 20 }).toBe("completed");
+    expect(await waiting()).toBeUndefined();
     expect(await outputOf(one.batches, id)).toEqual([
       ["m/0", "succeeded", "m"],
       ["m/1", "succeeded", "renamed"],

@@ -6,17 +6,25 @@ import { MovingAnswer, type Giving } from "../../../src/fleet/moving-answer.ts";
 import { MachineLost } from "../../../src/fleet/remote-calls.ts";
 import { Transcript } from "../../../src/fleet/transcript.ts";
 import { Deadline } from "../../../src/inference/deadline.ts";
+import type { WorkFollower } from "../../../src/inference/follow-work.ts";
 import { RequestAccounting } from "../../../src/inference/request-accounting.ts";
 import type { InferenceEvent } from "../../../src/inference/inference.ts";
 import { FakeMetrics } from "../../support/fake-metrics.ts";
 
 type Piece = Extract<GenerationEvent, { type: "text-delta" }>;
 
+const FOLLOWER: WorkFollower = {
+  request: "req",
+  note: () => undefined,
+  end: () => undefined,
+  further: () => FOLLOWER,
+};
+
 /** More often nobody asks a stream that has ended, unless without an end. */
 const MOST_READS = 20;
 
 /** Says some pieces, and then nothing until it is left: then it ends, or fails. */
-function giving(texts: readonly string[], failure?: Error) {
+function giving(texts: readonly string[], failure?: Error, machine = "one") {
   const pieces = texts.map((text): Piece => ({ type: "text-delta", text, soFar: undefined }));
   const left = Promise.withResolvers<void>();
   let isLeft = false;
@@ -39,15 +47,25 @@ function giving(texts: readonly string[], failure?: Error) {
   };
   return {
     stream: { model: "m", loadMs: 0, sampling: {}, warnings: [], events },
+    machine,
     leave,
     isLeft: () => isLeft,
     reads: () => reads,
   };
 }
 
-function moving(first: Giving, again: () => Promise<Giving>, client = new AbortController()) {
+function moving(
+  first: Giving,
+  again: () => Promise<Giving>,
+  client = new AbortController(),
+  logger = pino({ level: "silent" }),
+) {
   const held = new DisposableStack();
-  const accounting = new RequestAccounting(new FakeMetrics(), () => 0);
+  const accounting = new RequestAccounting(
+    new FakeMetrics(),
+    () => 0,
+    () => FOLLOWER,
+  );
   const account = held.use(accounting.begin("chat"));
   const deadline = held.use(new Deadline(client.signal, Number.POSITIVE_INFINITY));
   const answer = new MovingAnswer({
@@ -60,7 +78,7 @@ function moving(first: Giving, again: () => Promise<Giving>, client = new AbortC
     deadline,
     signal: client.signal,
     held,
-    logger: pino({ level: "silent" }),
+    logger,
   });
   return { answer, deadline, accounting };
 }
@@ -122,4 +140,29 @@ test("an answer whose client has left while it began holds nothing, also when no
   expect(accounting.active).toBe(0);
   expect(first.isLeft()).toBe(true);
   await answer.return();
+});
+
+test("the log names the machine that an answer has lost, why, and the one that goes on", async () => {
+  const lines: unknown[] = [];
+  const logger = pino(
+    { base: null, timestamp: false },
+    { write: (line) => void lines.push(JSON.parse(line)) },
+  );
+  const first = giving(["One"], new MachineLost("it is silent"), "desk");
+  const next = giving(["One", " two"], undefined, "tower");
+  const { answer } = moving(first, async () => next, undefined, logger);
+  await answer.next();
+  await answer.next();
+  await answer.return();
+  const of = { request_id: "req", model: "m" };
+  expect(lines).toEqual([
+    {
+      ...of,
+      level: 40,
+      machine: "desk",
+      why: "it is silent",
+      msg: "fleet: an answer has lost its machine, and looks for another one",
+    },
+    { ...of, level: 30, machine: "tower", msg: "fleet: an answer goes on" },
+  ]);
 });

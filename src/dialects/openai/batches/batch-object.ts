@@ -43,7 +43,17 @@ export const batchSchema = z
     expired_at: time,
     cancelling_at: time,
     cancelled_at: time,
-    request_counts: z.object({ total: z.int(), completed: z.int(), failed: z.int() }),
+    request_counts: z.object({
+      total: z.int(),
+      completed: z.int(),
+      failed: z.int().describe("All that have ended and did not succeed."),
+      unanswered: z
+        .int()
+        .optional()
+        .describe(
+          "Daybreak's own: those of them that had no answer when the batch was cancelled or expired.",
+        ),
+    }),
     usage: z.object({
       input_tokens: z.int(),
       input_tokens_details: z.object({ cached_tokens: z.int() }),
@@ -52,6 +62,12 @@ export const batchSchema = z
       total_tokens: z.int(),
     }),
     metadata: z.record(z.string(), z.string()).nullable(),
+    waiting: z
+      .string()
+      .optional()
+      .describe(
+        'Daybreak\'s own, of one batch alone: why its lines wait, such as "waits for a machine that has tiny".',
+      ),
   })
   .meta({ id: "OpenAIBatch" });
 
@@ -60,6 +76,7 @@ export const batchListSchema = listSchema(batchSchema).meta({ id: "OpenAIBatchLi
 export function toBatchObject(batch: Batch): z.output<typeof batchSchema> {
   const { id, endpoint, problems, inputFile, status, outputFile, errorFile, metadata, usage, total } = batch;
   const { succeeded, errored, cancelled, expired } = batch.counts;
+  const unanswered = cancelled + expired;
   const at = (reached: Batch["status"]): number | null => {
     const millis = batch.times[reached];
     return millis === undefined ? null : toSeconds(millis);
@@ -83,7 +100,12 @@ export function toBatchObject(batch: Batch): z.output<typeof batchSchema> {
     expired_at: at("expired"),
     cancelling_at: at("cancelling"),
     cancelled_at: at("cancelled"),
-    request_counts: { total, completed: succeeded, failed: errored + cancelled + expired },
+    request_counts: {
+      total,
+      completed: succeeded,
+      failed: errored + unanswered,
+      ...(unanswered > 0 && { unanswered }),
+    },
     usage: {
       input_tokens: usage.inputTokens,
       input_tokens_details: { cached_tokens: usage.cachedTokens },
@@ -92,5 +114,6 @@ export function toBatchObject(batch: Batch): z.output<typeof batchSchema> {
       total_tokens: usage.inputTokens + usage.outputTokens,
     },
     metadata: metadata && { ...metadata },
+    ...(batch.waiting !== undefined && { waiting: batch.waiting }),
   };
 }

@@ -6,6 +6,7 @@ import { createAdaptorServer } from "@hono/node-server";
 import { expect, onTestFinished, test } from "vitest";
 import { Interruption } from "../../../../src/cli/cli-error.ts";
 import { main } from "../../../../src/cli/main.ts";
+import { commandLine } from "../../../../src/cli/terminal/command-line.ts";
 import { type BatchApp, batchApp } from "../../../support/batch-app.ts";
 import { eventsOf } from "../../../support/fake-engine.ts";
 import { ABLE } from "../../../support/test-app.ts";
@@ -108,13 +109,15 @@ test("an interruption says how to go on, and the daemon goes on", async () => {
   };
   const input = file("in.jsonl", [request("one")]);
   const { io, interrupt, output } = fakeIo();
-  const running = main(["batch", input, "--url", url], io);
+  const words = [input, "-o", file("my answers.jsonl"), "--url", url];
+  const running = main(["batch", ...words], io);
   await expect.poll(() => engine.requests.length, { interval: 5 }).toBe(1);
   interrupt(new Interruption(130));
   expect(await running).toBe(130);
   const [, id = ""] = /Created (\S+)\./.exec(output().stderr) ?? [];
   expect(output().stderr).toContain(
-    `The daemon goes on with ${id}. To watch it again: daybreak batch ${input}`,
+    `The daemon goes on with ${id}. To watch it again: ${commandLine(["batch", ...words])}\n` +
+      `To cancel it: daybreak batch cancel ${id} --url ${url}\n`,
   );
   expect((await batch("output", id)).code).toBe(5);
   go.resolve();
@@ -130,7 +133,7 @@ test("batches are listed, shown and cancelled", async () => {
   const input = file("in.jsonl", [request("one")]);
   const done = await batch(input, "--json");
   const { id }: { id: string } = JSON.parse(done.stdout);
-  expect((await batch("list")).stdout).toMatch(new RegExp(`${id} +completed +1/1 +0 .*in\\.jsonl`));
+  expect((await batch("list")).stdout).toMatch(new RegExp(`${id} +completed +1/1 +0 +0 .*in\\.jsonl`));
   expect((await batch("show", id)).stdout).toMatch(/requests +1, 1 completed, 0 failed/);
   expect(idsIn((await batch("output", id)).stdout)).toEqual(["one"]);
   expect(await batch("cancel", id)).toMatchObject({
@@ -154,8 +157,8 @@ test("nothing is lost by -o, and nothing is asked that could not be written", as
     stderr: expect.stringContaining("is the file of requests"),
   });
   expect(await batch(input, "-o", file("no/such/folder.jsonl"))).toMatchObject({
-    code: 1,
-    stderr: expect.stringContaining("cannot be written"),
+    code: 2,
+    stderr: expect.stringMatching(/There is no folder \S+no.such; make it, or name another/),
   });
   const taken = file("taken.jsonl", ["mine"]);
   expect(await batch(input, "-o", taken)).toMatchObject({
@@ -193,4 +196,56 @@ test("a batch that was cancelled is not gone on with, and an older one is named"
     code: 0,
     stderr: `The newest batch of this file, ${newer}, is cancelled.\nGoing on with ${older}, which is completed.\n`,
   });
+});
+
+test("a batch whose output was deleted says how to have another one", async () => {
+  const { batch, file, engine, url } = await setUp();
+  const input = file("in.jsonl", [request("one")]);
+  const { output_file_id: output }: { output_file_id: string } = JSON.parse(
+    (await batch(input, "--json")).stdout,
+  );
+  expect((await fetch(`${url}/v1/files/${output}`, { method: "DELETE" })).status).toBe(200);
+  const gone = { code: 4, stderr: expect.stringMatching(/has been deleted; .* --new has the file answered/) };
+  expect(await batch(input)).toMatchObject(gone);
+  expect(await batch(input, "-o", file("taken.jsonl", ["mine"]))).toMatchObject(gone);
+  expect((await batch(input, "--new")).code).toBe(0);
+  expect(engine.requests).toHaveLength(2);
+});
+
+test("lines that were not answered are told apart from those that failed", async () => {
+  const { batch, file, engine, url } = await setUp();
+  engine.script = async function* (_request, signal) {
+    if (engine.requests.length > 1) await once(signal, "abort");
+    yield* eventsOf("Hello");
+  };
+  const input = file("in.jsonl", [request("bad", { messages: 5 }), request("one"), request("two")]);
+  const { io, output } = fakeIo();
+  const running = main(["batch", input, "--url", url], io);
+  const counts = async (): Promise<string> => (await batch("list")).stdout;
+  await expect.poll(counts, { interval: 20 }).toMatch(/in_progress +2\/3 +1 +0 /);
+  const id = /Created (\S+)\./.exec(output().stderr)?.[1] ?? "";
+  await batch("cancel", id);
+  await running;
+  expect(await counts()).toMatch(/cancelled +2\/3 +1 +1 /);
+  expect((await batch("show", id)).stdout).toContain("3, 1 completed, 1 failed, 1 not answered");
+});
+
+test("a batch that was made by another client has the name of its file", async () => {
+  const { batch, url } = await setUp();
+  const form = new FormData();
+  form.set("purpose", "batch");
+  form.set("file", new Blob([`${JSON.stringify(request("one"))}\n`]), "theirs.jsonl");
+  const uploaded: unknown = await (await fetch(`${url}/v1/files`, { method: "POST", body: form })).json();
+  const created = await fetch(`${url}/v1/batches`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({
+      input_file_id: Object(uploaded).id,
+      endpoint: "/v1/chat/completions",
+      completion_window: "24h",
+    }),
+  });
+  const { id } = Object(await created.json());
+  expect((await batch("list")).stdout).toMatch(new RegExp(`${id} .* theirs\\.jsonl\n`));
+  expect((await batch("show", id)).stdout).toMatch(/file +theirs\.jsonl/);
 });

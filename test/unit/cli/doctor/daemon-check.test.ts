@@ -92,6 +92,14 @@ describe.skipIf(process.platform === "win32")("the daemon and its places", () =>
     });
   });
 
+  it("are called by the port alone where the daemon may listen at another address", async () => {
+    await using byPort = await startFakeDaemon(ROUTES);
+    await using bySocket = await startFakeDaemon(ROUTES, { ipc: true });
+    const port = portOf(byPort.url);
+    const found = await look(bySocket.socket, port, "0.0.0.0");
+    expect(found["Port"]).toBe(`ok: ${port}: the daemon listens there`);
+  });
+
   it("may be a daemon of before an update, or one that is starting", async () => {
     const status = { ...STATUS, version: "0.9.0" };
     await using old = await startFakeDaemon({ ...ROUTES, "GET /api/system/status": status }, { ipc: true });

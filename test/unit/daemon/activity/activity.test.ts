@@ -1,6 +1,7 @@
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
 import { Activity, type EndedRequest } from "../../../../src/daemon/activity/activity.ts";
+import { SpeedMeter } from "../../../../src/fleet/speed-meter.ts";
 import { createLogger } from "../../../../src/daemon/create-logger.ts";
 import { ServiceEvents } from "../../../../src/events/service-events.ts";
 import { Writable } from "node:stream";
@@ -92,6 +93,15 @@ describe("requests", () => {
       ["/metrics", 404],
     ]);
     expect(requests.length).toBeLessThan(200);
+  });
+
+  test("are known by their ids to who works for them", async () => {
+    const activity = new Activity();
+    const work = new SpeedMeter().follow(activity.followWork);
+    await activity.followRequest({ id: "req", method: "POST", path: "/" }, async () => {
+      expect(work().request).toBe("req");
+      expect(work().further().request).toBe("req");
+    });
   });
 
   test("add up the tokens of several answers", async () => {
