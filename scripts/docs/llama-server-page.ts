@@ -10,7 +10,11 @@ const PROSE = `# The routes of llama-server
 
 Programs written for llama.cpp's server, such as the plug-ins llama.vim and llama.vscode for editors, use the daemon's address in its place:
 
-    let g:llama_config = { 'endpoint_fim': 'http://127.0.0.1:8080/infill' }
+    let g:llama_config = {
+      \\ 'endpoint_fim': 'http://127.0.0.1:8080/infill', 'model_fim': 'MODEL',
+      \\ 'endpoint_inst': 'http://127.0.0.1:8080/v1/chat/completions', 'model_inst': 'MODEL' }
+
+llama.vim (of 2026-01-31, in Vim 9.0) was tried by hand: completions beside the cursor, the extra context and instructions. Of llama.vscode 0.0.63 the requests that its source makes were sent by hand. What each needs to be told is in [clients.md](clients.md).
 
 | route | |
 |---|---|
@@ -30,7 +34,7 @@ Every route takes \`model\`, in its body or, with GET and \`POST /lora-adapters\
 ## What differs
 
 - **Sampling defaults** are those of the daemon's other APIs (temperature 0.7, top_p 0.9, top_k 40) unless the model says otherwise.
-- **\`n_predict: 0\`** reads the prompt into the cache, as editors ask for, and returns no text.
+- **\`n_predict: 0\`** reads the prompt into the cache, as editors ask for, and returns no text; also in \`/v1/chat/completions\`.
 - **\`/infill\`** keeps what fits into the context beside the answer: of \`input_prefix\` the end, of \`input_suffix\` the beginning, of \`input_extra\` the last files. llama.cpp's server keeps what fits into a batch.
 - **Token ids** are in \`tokens\` with \`return_tokens\` alone, also in a stream, because reporting them costs time. In a stream \`id_slot\` is -1 until the end.
 - **\`completion_probabilities\`** are those before sampling; \`post_sampling_probs\` is refused.

@@ -41,7 +41,7 @@ export const engineFields = {
     .min(-1)
     .nullish()
     .describe(
-      "The slot that answers, from 0; while it is busy, the request waits for it. Default, and -1: the one that has most of the prompt.",
+      "The slot that answers, from 0; numbers beyond the last one begin again with the first. While it is busy, the request waits for it. Default, and -1: the one that has most of the prompt.",
     ),
   n_cache_reuse: z
     .int()

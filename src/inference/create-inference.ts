@@ -1,5 +1,5 @@
 import type { Config } from "../config/schema.ts";
-import { checkCallDepths, checkSchemas, checkSlot } from "../engine/request-limits.ts";
+import { checkCallDepths, checkSchemas } from "../engine/request-limits.ts";
 import type { Engine } from "../engine/engine.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { TokenIds } from "../engine/protocol/calls.ts";
@@ -19,7 +19,7 @@ import { EngineQueues, type ModelLoad } from "./engine-queues.ts";
 import type { FollowWork } from "./follow-work.ts";
 import { inRoom } from "./generate-in-room.ts";
 import { givingWay } from "./giving-way.ts";
-import { NamedSlot } from "./named-slot.ts";
+import { NamedSlot, slotWithin } from "./named-slot.ts";
 import { ModelLeases } from "./model-leases.ts";
 import { GenerationStream } from "./generation-stream.ts";
 import type {
@@ -123,8 +123,8 @@ class InferenceService implements Inference {
       const { model, engine } = lease;
       account.answeredBy(model.alias);
       const loadMs = account.elapsedMs;
-      const resolved = resolveGeneration(withAdapter(request, lease), model, engine.info);
-      checkSlot(resolved.request.slot, engine.spec.slots);
+      const asked = { ...withAdapter(request, lease), slot: slotWithin(request.slot, engine.spec.slots) };
+      const resolved = resolveGeneration(asked, model, engine.info);
       const isBusy = this.#queues.of(engine, model.alias).running > 0;
       const wish = {
         tokens: await admissionTokens(engine, resolved.request, isBusy, signal),

@@ -36,6 +36,11 @@ export class NamedSlot implements Disposable {
   }
 }
 
+/** The slot of a model with so many that a number stands for: editors number their requests without end, as llama.cpp's server has it. */
+export function slotWithin(slot: number | undefined, slots: number): number | undefined {
+  return slot === undefined ? undefined : slot % slots;
+}
+
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => {
     backgroundTimer(resolve, ms);

@@ -31,6 +31,7 @@ import {
   unsupported,
   withChoice,
 } from "./openai-request-fields.ts";
+import { chatLimit } from "./only-read.ts";
 import { toOutputFormat } from "./output-format.ts";
 
 /** One request for each of the `n` choices. */
@@ -42,6 +43,7 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
   const warnings: string[] = [];
   const { tools, toolChoice } = toTools(body, warnings);
   const format = toOutputFormat(body);
+  const limit = chatLimit(body);
   checkFormatWithTools(format, tools.length > 0 && toolChoice !== "none");
   const request: InferenceRequest = {
     endpoint: "chat",
@@ -56,7 +58,8 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
       parallelToolCalls: usesFunctions(body) ? false : (body.parallel_tool_calls ?? true),
       ...toTemplateThinking(body),
     },
-    maxTokens: toMaxTokens(body.max_completion_tokens ?? body.max_tokens ?? body.n_predict),
+    // The engine generates one at least; see withoutText().
+    maxTokens: limit === 0 ? 1 : toMaxTokens(limit),
     stop: toStop(body.stop),
     sampling,
     format,

@@ -147,7 +147,9 @@ export const chatCompletionRequestSchema = z
       .nullish()
       .describe("Which functions the model may or must call. Default: auto."),
     parallel_tool_calls: z.boolean().nullish().describe("False: at most one call per turn. Default: true."),
-    n_predict: tokenLimit.describe("llama.cpp's name of max_completion_tokens."),
+    n_predict: z
+      .union([tokenLimit, z.literal(0)])
+      .describe("llama.cpp's name of max_completion_tokens; 0: only read the conversation, for the cache."),
     ...formatFields,
     logprobs: z.boolean().nullish().describe("Return the log probability of each token."),
     top_logprobs: z

@@ -18,6 +18,7 @@ import { chatCompletionRequestSchema } from "./chat-schema.ts";
 import { decodeCustomCalls } from "./custom-tools/decode-custom-calls.ts";
 import { usesFunctions } from "./legacy-functions.ts";
 import { completionsRoute } from "./completions-route.ts";
+import { chatLimit, withoutText } from "./only-read.ts";
 import * as embeddings from "./embeddings.ts";
 import { openaiModelListSchema, openaiModelSchema, toModel, toModelList } from "./model-list.ts";
 import { toStreamOptions } from "./openai-request-fields.ts";
@@ -76,7 +77,8 @@ function chatRoute({ inference, config }: Services): Route {
       tellWarnings(context, warnings);
       const head = answerHead("chatcmpl", model);
       const customTools = customNames(body);
-      const decoded = customTools.size > 0 ? decodeCustomCalls(events, customTools) : events;
+      const wanted = chatLimit(body) === 0 ? withoutText(events) : events;
+      const decoded = customTools.size > 0 ? decodeCustomCalls(wanted, customTools) : wanted;
       const style = { legacyCalls: usesFunctions(body), customTools, ...toStreamOptions(body) };
       if (body.stream) {
         const chunks = toChatChunks(head, decoded, style);

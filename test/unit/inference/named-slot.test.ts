@@ -60,12 +60,14 @@ describe("a request that names a slot", () => {
     expect(leftOver(all)).toEqual(NOTHING);
   });
 
-  test("is refused without waiting when the model has no such slot", async () => {
-    const all = setup();
-    await expect(all.inference.generate({ ...REQUEST, slot: 2 }, never)).rejects.toMatchObject({
-      code: "invalid_parameter",
-      param: "id_slot",
-    });
-    expect(all.engine.reserved).toEqual(new Set());
+  test.each([
+    [2, 0],
+    [5, 1],
+  ])("has a number beyond the last slot counted from the first again: %i", async (slot, taken) => {
+    const all = setup({ slots: 2 });
+    all.engine.script = () => events("Hello");
+    await collectAnswer((await all.inference.generate({ ...REQUEST, slot }, never)).events);
+    expect(all.engine.requests).toMatchObject([{ slot: taken }]);
+    expect(leftOver(all)).toEqual(NOTHING);
   });
 });
