@@ -136,7 +136,8 @@ export function grammarOf<Given extends string | readonly string[]>(
 ): AskedFormat[] {
   if (given == null || given === "") return [];
   try {
-    return [{ param, format: { type: "grammar", grammar: convert(given) } }];
+    const grammar = convert(given);
+    return [{ param, format: { type: "grammar", grammar, ...(param !== "grammar" && { param }) } }];
   } catch (cause) {
     if (!(cause instanceof TextGrammarError)) throw cause;
     throw new ServiceError("invalid_parameter", `${param}: cannot be enforced: ${cause.message}.`, {

@@ -17,7 +17,10 @@ export async function checkGrammar(format: OutputFormat): Promise<void> {
     await check;
   } catch (cause) {
     if (!(cause instanceof TextGrammarError)) throw cause;
-    const message = `grammar: cannot be enforced: ${cause.message}.`;
-    throw new ServiceError("invalid_parameter", message, { param: "grammar", cause });
+    const { param = "grammar" } = format;
+    throw new ServiceError("invalid_parameter", `${param}: cannot be enforced: ${cause.message}.`, {
+      param,
+      cause,
+    });
   }
 }

@@ -112,6 +112,17 @@ describe.skipIf(NATS_SERVER === null)("responses in a fleet", () => {
     await server?.kill("SIGKILL");
     const alone = await one.responses.create({ ...BRIEF, input: "And?", previous_response_id: first.id });
     expect(alone.status).toMatch(/completed|incomplete/);
+    // What only another machine has cannot be asked for; nothing is deleted that the others would keep.
+    const unreachable = { status: 503, code: "fleet_unreachable" };
+    const asks = [
+      two.responses.retrieve(first.id),
+      two.responses.inputItems.list(first.id),
+      two.responses.create({ ...BRIEF, input: "And?", previous_response_id: first.id }),
+      one.responses.delete(first.id),
+    ];
+    for (const ask of await Promise.allSettled(asks))
+      expect(ask).toMatchObject({ status: "rejected", reason: unreachable });
+    expect((await one.responses.retrieve(first.id)).id).toBe(first.id);
     await server?.restart();
     await expect
       .poll(() =>

@@ -78,6 +78,8 @@ export const outputFormatSchema = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("grammar"),
     grammar: z.string(),
+    /** The field of the request that it comes from; absent: grammar. */
+    param: z.string().optional(),
     /** All that it allows is JSON. */
     isJson: z.boolean().optional(),
   }),

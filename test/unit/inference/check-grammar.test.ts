@@ -54,6 +54,15 @@ describe("a grammar of 256 KiB", () => {
     });
   });
 
+  test("that cannot be read is called by the name of its field", async () => {
+    const guided_grammar = longest("root ::= root ", "[a]");
+    const answer = await testApp().post("/v1/completions", { prompt: "hi", guided_grammar });
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({
+      error: { param: "guided_grammar", message: expect.stringMatching(/^guided_grammar: cannot/) },
+    });
+  });
+
   test("is read once for all choices of a request", async () => {
     const all = testApp();
     const body = { prompt: "hi", grammar: longest("root ::= ", "[a]") };

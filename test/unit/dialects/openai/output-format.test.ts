@@ -28,7 +28,11 @@ const FORMATS: readonly [string, object, object][] = [
     { response_format: { type: "json_schema", json_schema: { name: "city", schema: SCHEMA } } },
     fitting(SCHEMA),
   ],
-  ["a grammar (Fireworks)", { response_format: BY_GRAMMAR }, BY_GRAMMAR],
+  [
+    "a grammar (Fireworks)",
+    { response_format: BY_GRAMMAR },
+    { ...BY_GRAMMAR, param: "response_format.grammar" },
+  ],
   ["a grammar in its own field (llama-server)", { grammar: GRAMMAR }, BY_GRAMMAR],
   ["a schema in its own field (llama-server)", { json_schema: SCHEMA }, fitting(SCHEMA)],
   ["no format beside an empty grammar", { grammar: "" }, { type: "text" }],
