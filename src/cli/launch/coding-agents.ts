@@ -23,7 +23,7 @@ export interface CodingAgent {
   settings(target: AgentTarget): AgentSettings;
 }
 
-/** Share of the context that opencode may fill with one answer. */
+/** Share of the context that Claude Code and opencode may fill with one answer. */
 const ANSWER_SHARE = 1 / 8;
 
 /** Carries the API key to Codex, which takes the name of a variable only. */
@@ -46,7 +46,10 @@ export const CODING_AGENTS: Readonly<Record<string, CodingAgent>> = {
         ANTHROPIC_DEFAULT_SONNET_MODEL: model,
         ANTHROPIC_DEFAULT_HAIKU_MODEL: model,
         CLAUDE_CODE_SUBAGENT_MODEL: model,
-        CLAUDE_CODE_AUTO_COMPACT_WINDOW: String(contextSize),
+        // It takes a model that it does not know for one with 200,000 tokens, and CLAUDE_CODE_AUTO_COMPACT_WINDOW for 100,000
+        // at least. It compacts as soon as no answer of the greatest length fits, at once with its own of 32,000.
+        CLAUDE_CODE_MAX_CONTEXT_TOKENS: String(contextSize),
+        CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(Math.floor(contextSize * ANSWER_SHARE)),
         // It differs from request to request at the very beginning, so that no prompt would be found in the cache.
         CLAUDE_CODE_ATTRIBUTION_HEADER: "0",
       },

@@ -68,7 +68,8 @@ describe("launch", () => {
         ANTHROPIC_API_KEY: "",
         ANTHROPIC_MODEL: "m",
         ANTHROPIC_DEFAULT_HAIKU_MODEL: "m",
-        CLAUDE_CODE_AUTO_COMPACT_WINDOW: "32768",
+        CLAUDE_CODE_MAX_CONTEXT_TOKENS: "32768",
+        CLAUDE_CODE_MAX_OUTPUT_TOKENS: "4096",
       },
     });
     expect(path.basename(run.program)).toMatch(/^claude/);
