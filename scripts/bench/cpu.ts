@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 import { mkdirSync } from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { type BenchEngine, type BenchSettings, CACHE_TYPES, type Workload } from "./cpu/bench-engine.ts";
@@ -11,8 +10,8 @@ import {
   type ShapeName,
   SHAPES,
 } from "./cpu/bench-models.ts";
+import { BENCH_CACHE, chosen, CLOCKS, SHAPE_NAMES } from "./cpu/options.ts";
 import { installNative, startNativeEngine } from "./cpu/native-engine.ts";
-import type { Clock } from "./cpu/processor-time.ts";
 import { renderResults } from "./cpu/render-results.ts";
 import { type EngineName, ENGINES, type MeasurementKey, Results } from "./cpu/results.ts";
 import { startWasmEngine } from "./cpu/wasm-engine.ts";
@@ -41,7 +40,7 @@ const HELP = `Compares the speed on the CPU of stock llama.cpp WASM, of our kern
                         other programs use as well
   --results FILE        keep the measurements there and add to those that it holds
   --print               measure nothing, print the results of that file
-  --cache DIR           where models and native llama.cpp are kept (default ${defaultCache()})
+  --cache DIR           where models and native llama.cpp are kept (default ${BENCH_CACHE})
 
 Models have random weights in real shapes and real mixtures of formats, and are made when they are first needed
 (0.3 to 3.5 GB each). Native llama.cpp is the prebuilt one of the npm package node-llama-cpp; it is installed into the
@@ -54,7 +53,6 @@ const STREAMS = 4;
 const STREAMS_WORKLOAD: Workload = { promptTokens: 64, tokens: 48 };
 /** The first prefill is one of a short chat, in steps as the daemon would choose them. */
 const FIRST_WORKLOAD: Workload = { promptTokens: 256, tokens: 2 };
-const CLOCKS = ["wall", "processor"] as const satisfies readonly Clock[];
 const PARTS = ["rates", "streams", "first"] as const;
 
 const { values } = parseArgs({
@@ -75,17 +73,13 @@ const { values } = parseArgs({
     "native-for": { type: "string" },
     results: { type: "string" },
     print: { type: "boolean", default: false },
-    cache: { type: "string", default: defaultCache() },
+    cache: { type: "string", default: BENCH_CACHE },
     help: { type: "boolean", short: "h", default: false },
   },
 });
 
 if (values.help) console.log(HELP);
 else await main();
-
-function defaultCache(): string {
-  return path.join(os.tmpdir(), "daybreak-bench-cpu");
-}
 
 async function main(): Promise<void> {
   const results = new Results(values.results);
@@ -94,13 +88,10 @@ async function main(): Promise<void> {
 }
 
 async function measureAll(results: Results): Promise<void> {
-  const shapes = chosen(
-    "shapes",
-    Object.keys(SHAPES).filter((name): name is ShapeName => name in SHAPES),
-  );
-  const quantizations = chosen("quantizations", QUANTIZATIONS);
-  const parts = chosen("parts", PARTS);
-  const engines = ENGINES.filter((engine) => !chosen("without", ENGINES).includes(engine));
+  const shapes = chosenOf("shapes", SHAPE_NAMES);
+  const quantizations = chosenOf("quantizations", QUANTIZATIONS);
+  const parts = chosenOf("parts", PARTS);
+  const engines = ENGINES.filter((engine) => !chosenOf("without", ENGINES).includes(engine));
   mkdirSync(values.cache, { recursive: true });
   if (engines.includes("native")) await installNative(nativeFolder(), values["native-for"]);
   for (const threads of values.threads.split(",").map(Number)) {
@@ -117,18 +108,14 @@ async function measureAll(results: Results): Promise<void> {
 }
 
 /** The values of a list option. */
-function chosen<Name extends string>(
-  option: "clock" | "shapes" | "quantizations" | "parts" | "without" | "cache-type",
+function chosenOf<Name extends string>(
+  option: "shapes" | "quantizations" | "parts" | "without",
   known: readonly Name[],
 ): Name[] {
   return values[option]
     .split(",")
     .filter(Boolean)
-    .map((asked) => {
-      const name = known.find((each) => each === asked);
-      if (name === undefined) throw new Error(`--${option} takes ${known.join(", ")}, not ${asked}`);
-      return name;
-    });
+    .map((asked) => chosen(option, asked, known));
 }
 
 interface Bench {
@@ -215,8 +202,8 @@ function start(
     batchSize: Number(values.batch),
     contextSize: slots * Math.ceil((depth + promptTokens + tokens + 1) / 256) * 256,
     flashAttention: values["flash-attention"],
-    cacheType: chosen("cache-type", CACHE_TYPES)[0] ?? "f16",
-    clock: chosen("clock", CLOCKS)[0] ?? "wall",
+    cacheType: chosen("cache-type", values["cache-type"], CACHE_TYPES),
+    clock: chosen("clock", values.clock, CLOCKS),
   };
   if (name === "native") return startNativeEngine(nativeFolder(), settings);
   return startWasmEngine(name === "stock" ? "stock" : "auto", values.cache, settings);

@@ -1,10 +1,9 @@
 #!/usr/bin/env node
-import os from "node:os";
-import path from "node:path";
 import { parseArgs } from "node:util";
 import type { Engine } from "../../src/engine/engine.ts";
 import { generated } from "../../test/support/generated.ts";
-import { ensureBenchModel, QUANTIZATIONS, type ShapeName, SHAPES } from "./cpu/bench-models.ts";
+import { ensureBenchModel, QUANTIZATIONS, SHAPES } from "./cpu/bench-models.ts";
+import { BENCH_CACHE, chosen, CLOCKS, SHAPE_NAMES } from "./cpu/options.ts";
 import { readClock } from "./cpu/processor-time.ts";
 import { describeMachine } from "./cpu/results.ts";
 import { spread } from "./daemon/statistics.ts";
@@ -20,11 +19,9 @@ const HELP = `Measures how long it takes to go on with an answer from its tokens
   --tokens N           of the answer (default 256)
   --runs N             alternating runs (default 5)
   --clock CLOCK        processor (default), time that the engine was running, on Linux; or wall
-  --cache DIR          where models are kept (default ${defaultCache()})
+  --cache DIR          where models are kept (default ${BENCH_CACHE})
 
 A model with random weights writes random text. Figures are medians with the smallest and largest in brackets.`;
-
-const CLOCKS = ["processor", "wall"] as const;
 
 const { values } = parseArgs({
   options: {
@@ -34,7 +31,7 @@ const { values } = parseArgs({
     tokens: { type: "string", default: "256" },
     runs: { type: "string", default: "5" },
     clock: { type: "string", default: "processor" },
-    cache: { type: "string", default: defaultCache() },
+    cache: { type: "string", default: BENCH_CACHE },
     help: { type: "boolean", short: "h", default: false },
   },
 });
@@ -42,16 +39,15 @@ const { values } = parseArgs({
 if (values.help) console.log(HELP);
 else await main();
 
-function defaultCache(): string {
-  return path.join(os.tmpdir(), "daybreak-bench-cpu");
-}
-
 async function main(): Promise<void> {
   const [threads, tokens, runs] = [Number(values.threads), Number(values.tokens), Number(values.runs)];
-  const clock = chosen(values.clock, CLOCKS);
-  const shapes = Object.keys(SHAPES).filter((name): name is ShapeName => name in SHAPES);
-  const shape = chosen(values.shape, shapes);
-  const model = ensureBenchModel(values.cache, shape, chosen(values.quantization, QUANTIZATIONS));
+  const clock = chosen("clock", values.clock, CLOCKS);
+  const shape = chosen("shape", values.shape, SHAPE_NAMES);
+  const model = ensureBenchModel(
+    values.cache,
+    shape,
+    chosen("quantization", values.quantization, QUANTIZATIONS),
+  );
   const engine = await startGuessingEngine({ model, cache: values.cache, threads });
   try {
     const [whole, moved, ratios]: [number[], number[], number[]] = [[], [], []];
@@ -100,10 +96,4 @@ async function answer(engine: Engine, { tokens, seed, given }: MovedAnswer, now:
     replaced += event.replaced;
   }
   return { ids, replaced, ms: now() - from };
-}
-
-function chosen<Name extends string>(name: string, known: readonly Name[]): Name {
-  const found = known.find((each) => each === name);
-  if (found === undefined) throw new Error(`choose one of ${known.join(", ")}, not ${name}`);
-  return found;
 }

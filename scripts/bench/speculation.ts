@@ -1,11 +1,10 @@
 #!/usr/bin/env node
-import os from "node:os";
-import path from "node:path";
 import { parseArgs } from "node:util";
 import type { Sampling } from "../../src/engine/protocol/generation.ts";
-import { ensureBenchModel, QUANTIZATIONS, type ShapeName, SHAPES } from "./cpu/bench-models.ts";
+import { ensureBenchModel, QUANTIZATIONS, SHAPES } from "./cpu/bench-models.ts";
+import { BENCH_CACHE, chosen, CLOCKS, SHAPE_NAMES } from "./cpu/options.ts";
 import type { Engine } from "../../src/engine/engine.ts";
-import { type Clock, readClock } from "./cpu/processor-time.ts";
+import { readClock } from "./cpu/processor-time.ts";
 import { spread } from "./daemon/statistics.ts";
 import { ensureAgreeingModels } from "./speculation/agreeing-models.ts";
 import {
@@ -32,15 +31,13 @@ const HELP = `Measures how much faster answers come with guessed tokens than wit
   --runs N             alternating runs of each (default 5)
   --clock CLOCK        wall (default), or processor: on Linux, time that the engine was running, for a machine that other
                        programs use as well
-  --cache DIR          where models are kept (default ${defaultCache()})
+  --cache DIR          where models are kept (default ${BENCH_CACHE})
 
 A model with random weights is made to write what the benchmark needs: one word over and over, which is always guessed right; of
 four words a random one, which looks like repetition and is mostly guessed wrong; and random text, which repeats nothing. A ratio
 above 1 means that guesses are faster; figures are medians with the smallest and largest in brackets.`;
 
 const GREEDY = { temperature: 0 } as const satisfies Sampling;
-const SHAPE_NAMES = Object.keys(SHAPES).filter((name): name is ShapeName => name in SHAPES);
-const CLOCKS = ["wall", "processor"] as const satisfies readonly Clock[];
 
 const { values } = parseArgs({
   options: {
@@ -56,17 +53,13 @@ const { values } = parseArgs({
     tokens: { type: "string", default: "96" },
     runs: { type: "string", default: "5" },
     clock: { type: "string", default: "wall" },
-    cache: { type: "string", default: defaultCache() },
+    cache: { type: "string", default: BENCH_CACHE },
     help: { type: "boolean", short: "h", default: false },
   },
 });
 
 if (values.help) console.log(HELP);
 else await main();
-
-function defaultCache(): string {
-  return path.join(os.tmpdir(), "daybreak-bench-cpu");
-}
 
 async function main(): Promise<void> {
   console.log("| text | without, tokens/s | with, tokens/s | ratio | guessed | right |");
@@ -84,7 +77,7 @@ async function main(): Promise<void> {
 /** A row of the table. */
 async function measure(engine: Engine, text: string, sampling: Sampling): Promise<string> {
   const [threads, guess, tokens, runs] = [count("threads"), count("guess"), count("tokens"), count("runs")];
-  const clock = chosen("clock", CLOCKS);
+  const clock = chosen("clock", values.clock, CLOCKS);
   const rates: { without: number[]; with: number[] } = { without: [], with: [] };
   let last: MeasuredAnswer | undefined;
   for (let run = 0; run <= runs; run++) {
@@ -109,15 +102,6 @@ function count(option: "threads" | "guess" | "tokens" | "runs"): number {
   return number;
 }
 
-function chosen<Name extends string>(
-  option: "shape" | "draft-shape" | "quantization" | "clock",
-  known: readonly Name[],
-): Name {
-  const name = known.find((each) => each === values[option]);
-  if (name === undefined) throw new Error(`--${option} takes ${known.join(", ")}, not ${values[option]}`);
-  return name;
-}
-
 type Case = readonly [text: string, sampling: Sampling];
 
 /** What to measure with which models. */
@@ -127,7 +111,10 @@ function measurements(): readonly (readonly [
 ])[] {
   const { model, draft, cache } = values;
   if (model !== undefined) return [[{ model, ...(draft !== undefined && { draft }) }, [["its own", GREEDY]]]];
-  const [shape, quantization] = [chosen("shape", SHAPE_NAMES), chosen("quantization", QUANTIZATIONS)];
+  const [shape, quantization] = [
+    chosen("shape", values.shape, SHAPE_NAMES),
+    chosen("quantization", values.quantization, QUANTIZATIONS),
+  ];
   if (values["draft-shape"] === undefined) {
     return [
       [
@@ -140,7 +127,7 @@ function measurements(): readonly (readonly [
       ],
     ];
   }
-  const shapes = { model: shape, draft: chosen("draft-shape", SHAPE_NAMES) };
+  const shapes = { model: shape, draft: chosen("draft-shape", values["draft-shape"], SHAPE_NAMES) };
   return values.agreement
     .split(",")
     .map(Number)

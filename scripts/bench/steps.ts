@@ -1,8 +1,7 @@
 #!/usr/bin/env node
-import os from "node:os";
-import path from "node:path";
 import { parseArgs } from "node:util";
-import { ensureBenchModel, QUANTIZATIONS, type ShapeName, SHAPES } from "./cpu/bench-models.ts";
+import { ensureBenchModel, QUANTIZATIONS, SHAPES } from "./cpu/bench-models.ts";
+import { BENCH_CACHE, chosen, CLOCKS, SHAPE_NAMES } from "./cpu/options.ts";
 import { readClock } from "./cpu/processor-time.ts";
 import { describeMachine } from "./cpu/results.ts";
 import { markdownTable, median, spread } from "./daemon/statistics.ts";
@@ -19,13 +18,12 @@ const HELP = `Measures what a step of several tokens costs, as a multiple of wha
   --steps N            steps of an answer (default 12)
   --runs N             alternating runs of each (default 7)
   --clock CLOCK        processor (default), time that the engine was running, on Linux; or wall
-  --cache DIR          where models are kept (default ${defaultCache()})
+  --cache DIR          where models are kept (default ${BENCH_CACHE})
 
 A model with random weights writes one word over and over, so that all guesses are right and each step has as many tokens as it
 may. Each run of a size is paired with one without guesses right before it; figures are medians of the pairs with the smallest
 and largest in brackets.`;
 
-const CLOCKS = ["processor", "wall"] as const;
 /** Tokens until a guess is as long as it may be. */
 const SKIPPED = 24;
 
@@ -38,7 +36,7 @@ const { values } = parseArgs({
     steps: { type: "string", default: "12" },
     runs: { type: "string", default: "7" },
     clock: { type: "string", default: "processor" },
-    cache: { type: "string", default: defaultCache() },
+    cache: { type: "string", default: BENCH_CACHE },
     help: { type: "boolean", short: "h", default: false },
   },
 });
@@ -46,18 +44,13 @@ const { values } = parseArgs({
 if (values.help) console.log(HELP);
 else await main();
 
-function defaultCache(): string {
-  return path.join(os.tmpdir(), "daybreak-bench-cpu");
-}
-
 async function main(): Promise<void> {
   const [threads, steps, runs] = [Number(values.threads), Number(values.steps), Number(values.runs)];
-  const clock = chosen(values.clock, CLOCKS);
-  const shapes = Object.keys(SHAPES).filter((name): name is ShapeName => name in SHAPES);
+  const clock = chosen("clock", values.clock, CLOCKS);
   const model = ensureBenchModel(
     values.cache,
-    chosen(values.shape, shapes),
-    chosen(values.quantization, QUANTIZATIONS),
+    chosen("shape", values.shape, SHAPE_NAMES),
+    chosen("quantization", values.quantization, QUANTIZATIONS),
   );
   const engine = await startGuessingEngine({ model, cache: values.cache, threads });
   const stepMs = async (size: number): Promise<number> => {
@@ -97,10 +90,4 @@ async function main(): Promise<void> {
   } finally {
     await engine.close();
   }
-}
-
-function chosen<Name extends string>(name: string, known: readonly Name[]): Name {
-  const found = known.find((each) => each === name);
-  if (found === undefined) throw new Error(`choose one of ${known.join(", ")}, not ${name}`);
-  return found;
 }

@@ -1,56 +1,38 @@
 import { z } from "zod";
 import type { AnsweredLine, Batch, StoredFile, WaitingLine } from "../batch.ts";
+import { finalStatusSchema, problemsSchema, purposeSchema, statusSchema } from "../batch-schemas.ts";
 import type { Row } from "./database.ts";
 
 const fileRow = z.object({
   id: z.string(),
   owner: z.string(),
-  purpose: z.enum(["batch", "batch_output", "requests", "results"]),
+  purpose: purposeSchema,
   name: z.string(),
   bytes: z.number(),
   created: z.number(),
   expires: z.number().nullable(),
 });
 
-const status = z.enum([
-  "validating",
-  "in_progress",
-  "finalizing",
-  "cancelling",
-  "completed",
-  "failed",
-  "expired",
-  "cancelled",
-]);
-const finalStatus = z.enum(["completed", "failed", "expired", "cancelled"]);
-
 /** What is never searched for. */
 const detailsSchema = z.object({
   endpoint: z.string(),
   inputFile: z.string(),
-  times: z.partialRecord(status, z.number()),
+  times: z.partialRecord(statusSchema, z.number()),
   expiresAt: z.number(),
   /** Null: forever, which JSON has no number for. */
   outputLifeMs: z.number().nullable(),
   metadata: z.record(z.string(), z.string()).nullable(),
-  problems: z.array(
-    z.object({
-      code: z.string(),
-      message: z.string(),
-      param: z.string().nullable(),
-      line: z.number().nullable(),
-    }),
-  ),
+  problems: problemsSchema,
   outputFile: z.string().optional(),
   errorFile: z.string().optional(),
-  endsAs: finalStatus.optional(),
+  endsAs: finalStatusSchema.optional(),
 });
 
 const batchRow = z.object({
   id: z.string(),
   owner: z.string(),
   api: z.string(),
-  status,
+  status: statusSchema,
   created: z.number(),
   details: z.string(),
   total: z.number(),

@@ -1,5 +1,11 @@
 import { z } from "zod";
 import type { Batch, StoredFile } from "../../batches/batch.ts";
+import {
+  finalStatusSchema,
+  problemsSchema,
+  purposeSchema,
+  statusSchema,
+} from "../../batches/batch-schemas.ts";
 import { writeJson } from "../json-message.ts";
 import { isSharedId } from "./shared-ids.ts";
 
@@ -17,23 +23,12 @@ const hash = z.string().regex(/^[0-9a-f]{64}$/);
 export const fileSchema = z.object({
   id,
   owner: z.string(),
-  purpose: z.enum(["batch", "batch_output", "requests", "results"]),
+  purpose: purposeSchema,
   name: z.string(),
   bytes: count,
   createdAt: count,
   expiresAt: endless,
 });
-
-const status = z.enum([
-  "validating",
-  "in_progress",
-  "finalizing",
-  "cancelling",
-  "completed",
-  "failed",
-  "expired",
-  "cancelled",
-]);
 
 /** Lines of one model. */
 const groupSchema = z.object({
@@ -50,23 +45,16 @@ export const batchSchema = z.object({
   owner: z.string(),
   endpoint: z.string(),
   inputFile: id,
-  status,
-  times: z.partialRecord(status, count),
+  status: statusSchema,
+  times: z.partialRecord(statusSchema, count),
   createdAt: count,
   expiresAt: count,
   outputLifeMs: endless,
   metadata: z.record(z.string(), z.string()).nullable(),
-  problems: z.array(
-    z.object({
-      code: z.string(),
-      message: z.string(),
-      param: z.string().nullable(),
-      line: z.number().nullable(),
-    }),
-  ),
+  problems: problemsSchema,
   outputFile: z.string().optional(),
   errorFile: z.string().optional(),
-  endsAs: z.enum(["completed", "failed", "expired", "cancelled"]).optional(),
+  endsAs: finalStatusSchema.optional(),
   total: count,
   counts: z.object({ succeeded: count, errored: count, cancelled: count, expired: count }),
   usage: z.object({
