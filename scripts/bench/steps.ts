@@ -13,9 +13,9 @@ const HELP = `Measures what a step of several tokens costs, as a multiple of wha
 
   --shape NAME         of: ${Object.keys(SHAPES).join(", ")} (default 0.5B)
   --quantization NAME  of: ${QUANTIZATIONS.join(", ")} (default Q4_K_M)
-  --sizes LIST         tokens of a step (default 2,3,4,5,8,16)
+  --sizes LIST         tokens of a step: 2, 3, or a multiple of 4, as guesses make them (default 2,3,4,8,16)
   --threads N          (default 1)
-  --steps N            steps of an answer (default 12)
+  --steps N            steps of an answer (default 32)
   --runs N             alternating runs of each (default 7)
   --clock CLOCK        processor (default), time that the engine was running, on Linux; or wall
   --cache DIR          where models are kept (default ${BENCH_CACHE})
@@ -25,15 +25,15 @@ may. Each run of a size is paired with one without guesses right before it; figu
 and largest in brackets.`;
 
 /** Tokens until a guess is as long as it may be. */
-const SKIPPED = 24;
+const SKIPPED = 64;
 
 const { values } = parseArgs({
   options: {
     shape: { type: "string", default: "0.5B" },
     quantization: { type: "string", default: "Q4_K_M" },
-    sizes: { type: "string", default: "2,3,4,5,8,16" },
+    sizes: { type: "string", default: "2,3,4,8,16" },
     threads: { type: "string", default: "1" },
-    steps: { type: "string", default: "12" },
+    steps: { type: "string", default: "32" },
     runs: { type: "string", default: "7" },
     clock: { type: "string", default: "processor" },
     cache: { type: "string", default: BENCH_CACHE },
