@@ -9,6 +9,9 @@ const RAW_WORDS =
 /** A model that does not fit is a clear answer, as is one that a request asked for with a context beyond reason. */
 const TOO_LARGE = /"insufficient_memory"/;
 
+/** Nor is a fault what llama-server answers for something that a server does not offer: 501 with this type. */
+const NOT_OFFERED = /"not_supported_error"/;
+
 /** A valid answer, or an error in the route's own format without internal details. */
 export function checkAnswer(
   { dialect, route }: AttackedRoute,
@@ -18,7 +21,8 @@ export function checkAnswer(
 ): void {
   const what = `${route.method} ${route.path} ${input}: ${sent.status} ${sent.text.slice(0, 300)}`;
   if (sent.status < 400) return;
-  const isExplained = sent.status === 503 || TOO_LARGE.test(sent.text);
+  const isNotOffered = sent.status === 501 && NOT_OFFERED.test(sent.text);
+  const isExplained = sent.status === 503 || isNotOffered || TOO_LARGE.test(sent.text);
   const isServerError = sent.status >= 500 && !isExplained;
   if (isServerError) findings.add("a server error", what);
   const body = parse(sent.text);
