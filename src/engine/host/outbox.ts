@@ -4,10 +4,10 @@ import type { EngineMessage } from "../protocol/messages.ts";
 /** Writes a message to the channel and calls back when it has been written. */
 type Send = (message: EngineMessage, written: () => void) => void;
 
-/** How long progress of a prompt waits for the first token: an extra message would delay that token. */
-const PROMPT_DELAY_MS = 5;
+/** How long what nobody reads waits for the text that follows: an extra message would delay that text. */
+const TEXTLESS_DELAY_MS = 5;
 
-const PROMPT_EVENTS: ReadonlySet<GenerationEvent["type"]> = new Set(["start", "prompt-progress"]);
+const TEXTLESS: ReadonlySet<GenerationEvent["type"]> = new Set(["start", "prompt-progress", "tokens"]);
 
 /**
  * Sends events to the daemon: right away while the channel is free, otherwise several in one message. So the first
@@ -26,8 +26,8 @@ export class Outbox {
   pushEvent(call: number, event: GenerationEvent): void {
     const events = this.#waiting.get(call);
     if (!events) this.#waiting.set(call, [event]);
-    else if (!mergeText(events.at(-1), event)) events.push(event);
-    if (PROMPT_EVENTS.has(event.type)) this.#timer ??= setTimeout(() => this.#flush(), PROMPT_DELAY_MS);
+    else if (!mergeText(events.at(-1), event) && !mergeTokens(events, event)) events.push(event);
+    if (TEXTLESS.has(event.type)) this.#timer ??= setTimeout(() => this.#flush(), TEXTLESS_DELAY_MS);
     else this.#flush();
   }
 
@@ -70,4 +70,14 @@ function mergeText(last: GenerationEvent | undefined, event: GenerationEvent): b
     return true;
   }
   return false;
+}
+
+/** Tells tokens with those before them, so that the text between them becomes one; returns false when there are none. */
+function mergeTokens(events: readonly GenerationEvent[], event: GenerationEvent): boolean {
+  if (event.type !== "tokens") return false;
+  const told = events.find((each) => each.type === "tokens");
+  if (!told) return false;
+  for (const id of event.ids) told.ids.push(id);
+  told.replaced += event.replaced;
+  return true;
 }

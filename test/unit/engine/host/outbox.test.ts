@@ -18,6 +18,8 @@ const text = (piece: string) => ({ type: "text-delta", text: piece }) as const;
 
 const progress = (processed: number) => ({ type: "prompt-progress", processed, total: 3 }) as const;
 
+const tokens = (...ids: number[]) => ({ type: "tokens" as const, ids, replaced: 0 });
+
 const logprob = (token: string): TokenLogprob => ({ id: 1, token, logprob: -1, bytes: null, top: [] });
 
 describe("events on their way to the daemon", () => {
@@ -47,6 +49,34 @@ describe("events on their way to the daemon", () => {
     outbox.pushEvent(1, progress(1));
     await vi.waitFor(() => expect(sent).toHaveLength(1));
     expect(sent).toEqual([{ type: "events", call: 1, events: [{ type: "start" }, progress(1)] }]);
+  });
+
+  test("tokens go with their text, and by themselves when none follows", async () => {
+    const { outbox, sent, written } = slowChannel();
+    outbox.pushEvent(1, { type: "start" });
+    outbox.pushEvent(1, tokens(7));
+    expect(sent).toEqual([]);
+    outbox.pushEvent(1, text("a"));
+    expect(sent).toEqual([{ type: "events", call: 1, events: [{ type: "start" }, tokens(7), text("a")] }]);
+    written();
+    outbox.pushEvent(1, tokens(8));
+    await vi.waitFor(() => expect(sent).toHaveLength(2));
+    expect(sent[1]).toEqual({ type: "events", call: 1, events: [tokens(8)] });
+  });
+
+  test("tokens and their text are joined when several wait, the tokens before the text", () => {
+    const { outbox, sent, written } = slowChannel();
+    outbox.pushEvent(1, text("first"));
+    outbox.pushEvent(1, tokens(7));
+    outbox.pushEvent(1, text("a"));
+    outbox.pushEvent(1, { ...tokens(8), replaced: 1 });
+    outbox.pushEvent(1, text("b"));
+    written();
+    expect(sent[1]).toEqual({
+      type: "events",
+      call: 1,
+      events: [{ type: "tokens", ids: [7, 8], replaced: 1 }, text("ab")],
+    });
   });
 
   test("are gathered while it is not, with neighboring text joined", () => {
