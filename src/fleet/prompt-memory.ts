@@ -50,6 +50,8 @@ export class PromptMemory {
  * @param model what identifies it
  */
 export function promptMarks(model: string, { input }: Pick<InferenceRequest, "input">): Mark[] {
+  const text = input.kind === "chat" ? "" : input.kind === "infill" ? input.prefix : input.prompt;
+  if (input.kind !== "chat" && text.length < BLOCK_CHARACTERS) return [];
   const hash = createHash("sha256").update(model);
   const marks: Mark[] = [];
   let characters = 0;
@@ -69,7 +71,6 @@ export function promptMarks(model: string, { input }: Pick<InferenceRequest, "in
     }
     return marks;
   }
-  const text = input.kind === "infill" ? input.prefix : input.prompt;
   if (input.kind === "instruct" && input.system !== undefined) add(input.system);
   for (
     let at = 0;

@@ -1,3 +1,4 @@
+import { joinPieces } from "../protocol/join-pieces.ts";
 import type { GenerationEvent } from "../protocol/generation.ts";
 import type { EngineMessage } from "../protocol/messages.ts";
 
@@ -26,7 +27,7 @@ export class Outbox {
   pushEvent(call: number, event: GenerationEvent): void {
     const events = this.#waiting.get(call);
     if (!events) this.#waiting.set(call, [event]);
-    else if (!mergeText(events.at(-1), event) && !mergeTokens(events, event)) events.push(event);
+    else if (!joinPieces(events.at(-1), event) && !joinTokens(events, event)) events.push(event);
     if (TEXTLESS.has(event.type)) this.#timer ??= setTimeout(() => this.#flush(), TEXTLESS_DELAY_MS);
     else this.#flush();
   }
@@ -56,24 +57,8 @@ export class Outbox {
   }
 }
 
-/** Appends text to the previous event of the same type; returns false when that is not possible. */
-function mergeText(last: GenerationEvent | undefined, event: GenerationEvent): boolean {
-  if (last?.type === "text-delta" && event.type === "text-delta") {
-    // Empty text has the log-probabilities of something else, such as reasoning.
-    if ((last.text === "") !== (event.text === "")) return false;
-    last.text += event.text;
-    if (event.logprobs) last.logprobs = [...(last.logprobs ?? []), ...event.logprobs];
-    return true;
-  }
-  if (last?.type === "reasoning-delta" && event.type === "reasoning-delta") {
-    last.text += event.text;
-    return true;
-  }
-  return false;
-}
-
 /** Tells tokens with those before them, so that the text between them becomes one; returns false when there are none. */
-function mergeTokens(events: readonly GenerationEvent[], event: GenerationEvent): boolean {
+function joinTokens(events: readonly GenerationEvent[], event: GenerationEvent): boolean {
   if (event.type !== "tokens") return false;
   const told = events.find((each) => each.type === "tokens");
   if (!told) return false;

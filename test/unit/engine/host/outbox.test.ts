@@ -20,6 +20,11 @@ const progress = (processed: number) => ({ type: "prompt-progress", processed, t
 
 const tokens = (...ids: number[]) => ({ type: "tokens" as const, ids, replaced: 0 });
 
+const figures = (completionTokens: number) => ({
+  usage: { promptTokens: 1, completionTokens, cachedTokens: 0, reasoningTokens: 0 },
+  timings: { promptMs: 1, completionMs: 1 },
+});
+
 const logprob = (token: string): TokenLogprob => ({ id: 1, token, logprob: -1, bytes: null, top: [] });
 
 describe("events on their way to the daemon", () => {
@@ -102,6 +107,15 @@ describe("events on their way to the daemon", () => {
     outbox.pushEvent(1, { ...text("b"), logprobs: [logprob("b")] });
     written();
     expect(sent[1]).toMatchObject({ events: [{ text: "ab", logprobs: [{ token: "a" }, { token: "b" }] }] });
+  });
+
+  test("tell of joined text how much there is with the last of it", () => {
+    const { outbox, sent, written } = slowChannel();
+    outbox.pushEvent(1, text("first"));
+    outbox.pushEvent(1, { ...text("a"), soFar: figures(1) });
+    outbox.pushEvent(1, { ...text("b"), soFar: figures(2) });
+    written();
+    expect(sent[1]).toMatchObject({ events: [{ text: "ab", soFar: { usage: { completionTokens: 2 } } }] });
   });
 
   test("keep the log-probabilities of reasoning apart from those of the text", () => {
