@@ -11,7 +11,7 @@ import { atTurnEnd } from "./turn-end.ts";
  * Between two messages with text: a faster model's tokens go together, since a message costs several processes as much time
  * as such a model needs for a token. Slower ones, all that people wait for, never wait for this.
  */
-const GAP_MS = 5;
+const GAP_MS = 10;
 /** Events of one message: what has waited for room must not become one that is larger than the room. */
 const MOST_EVENTS = 64;
 /** An acceptance that is told by nothing else is told after this time. */
