@@ -113,9 +113,17 @@ async function measure(
   };
 }
 
+function total({ firstToken, rest }: Timing): number {
+  return firstToken + rest;
+}
+
+/** Of both daemons. */
+function processor({ worker, entrance }: Timing): number {
+  return worker + entrance;
+}
+
 function report(short: readonly Pair[], whole: readonly Pair[], tokens: number): string {
   const rate = ({ rest }: Timing): number => ((tokens - 1) / rest) * 1000;
-  const total = ({ firstToken, rest }: Timing): number => firstToken + rest;
   const row = (name: string, side: keyof Pair): string[] => [
     name,
     spread(short.map((pair) => pair[side].firstToken)),
@@ -129,7 +137,6 @@ function report(short: readonly Pair[], whole: readonly Pair[], tokens: number):
     median(pairs.map(({ direct, passedOn }) => of(passedOn) - of(direct))).toFixed(1);
   const percent = (of: (timing: Timing) => number): string =>
     (median(whole.map(({ direct, passedOn }) => of(passedOn) / of(direct) - 1)) * 100).toFixed(1);
-  const processor = ({ worker, entrance }: Timing): number => worker + entrance;
   return [
     `${describeMachine()}, load average ${os.loadavg()[0]?.toFixed(1)}`,
     "",
