@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "053cf20e6f9b3f5615c34680e075d752531dd8b5d838611bc0d8379640b4dea6";
+const KERNELS_SHA256 = "eddd58bb3d9bd8a999b81bd84d8701c1ed80f19bbb5d853e8d829863f065a3cd";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "f70cbff6f419fa78577fd2d55f21bf2337aa699b2048b76e2cfbd3d9ba3c7c93";
+export const IMAGE_SHA256 = "0e7283cc3ff69ea4d8469250b5953666500d7e950d924a64cacf084a15d65904";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

@@ -62,6 +62,8 @@ const POSITION = THREAD + 27;
 const BATCH_CLEAR = THREAD + 28;
 const MASK = THREAD + 29;
 const SAMPLE = THREAD + 30;
+const CLOCK = THREAD + 31;
+const FORMAT_NAME = THREAD + 32;
 const BARRIER = 1;
 
 /** Functions that turn rows of blocks into floats, or back. */
@@ -144,6 +146,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [0x60, 4, I64, I32, I32, I32, 0],
         type(I64, I64, I64, I32),
         [0x60, 4, I64, I64, I32, I32, 1, I32],
+        [0x60, 2, I32, I64, 1, I32],
+        [0x60, 3, I64, I64, I64, 1, I64],
       ]),
     ),
     section(2, vector([memory])),
@@ -185,6 +189,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [1],
         [23],
         [24],
+        [25],
+        [26],
       ]),
     ),
     section(6, vector([stackPointer])),
@@ -242,6 +248,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         body(),
         body(),
         body(0x42, ...signedLeb(CHOICE), 0x28, 2, 0),
+        body(0x41, 0),
+        body(0x20, 0),
       ]),
     ),
   ]);
@@ -345,6 +353,11 @@ export function linkHost(
       original_update_slots: BARRIER,
       original_secondary_thread: THREAD,
       original_kq_mask: MASK,
+      original_prepare_cache: DEQUANTIZE,
+      find_cache_slot: DEQUANTIZE,
+      original_clock: CLOCK,
+      original_init_sampler: BARRIER,
+      original_format_name: FORMAT_NAME,
       ...Object.fromEntries(CONVERSIONS.map((name) => [name, DEQUANTIZE])),
       // No test here has a GPU: gpu-graph-host.ts does.
       ask_gpu_script: IS_END,
