@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "eddd58bb3d9bd8a999b81bd84d8701c1ed80f19bbb5d853e8d829863f065a3cd";
+const KERNELS_SHA256 = "04da29ac70150bbae7751898623bb2df7778487b52703909ca1eade9522fa2c0";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "0e7283cc3ff69ea4d8469250b5953666500d7e950d924a64cacf084a15d65904";
+export const IMAGE_SHA256 = "4d7d2adbd32092d9a6fe843dd8dcb2629be8ccddea3b355982697bdad5fd743c";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

@@ -61,6 +61,6 @@ export const MEMORY_CELLS = {
   /** uint8: 1 while a step of many tokens sums up as steps of one token do. */
   sumsOfOneToken: 380,
   /** uint8: 1 while the clock stands still, and int64[2]: at which time, in seconds and nanoseconds. */
-  heldClock: 381,
-  heldTime: 384,
+  heldClock: 384,
+  heldTime: 392,
 } as const;
