@@ -63,4 +63,6 @@ export const MEMORY_CELLS = {
   /** uint8: 1 while the clock stands still, and int64[2]: at which time, in seconds and nanoseconds. */
   heldClock: 384,
   heldTime: 392,
+  /** uint32: 1 while what is asked of a GPU is compiled and not run. */
+  gpuRehearsal: 408,
 } as const;

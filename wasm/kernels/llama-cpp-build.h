@@ -118,6 +118,7 @@ enum {
   SUMS_OF_ONE_TOKEN_CELL = 380,
   HELD_CLOCK_CELL = 384,
   HELD_TIME_CELL = 392,
+  GPU_REHEARSAL_CELL = 408,
 };
 
 // enum ggml_op
