@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "04da29ac70150bbae7751898623bb2df7778487b52703909ca1eade9522fa2c0";
+const KERNELS_SHA256 = "6e506bb38e2e4af912b06c952b10f8636edb475ca0ab4e0a3403fe031ac297eb";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "4d7d2adbd32092d9a6fe843dd8dcb2629be8ccddea3b355982697bdad5fd743c";
+export const IMAGE_SHA256 = "d3ebf4b548a37d1021f71f0592ad156e743c6e0aceed0ac04d0e1060a261daa9";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

@@ -26,7 +26,7 @@ export const MEMORY_CELLS = {
   guessRecords: 112,
   /** int32: tokens that have been guessed for the current step. */
   guessedTokens: 120,
-  /** int32: a step of the draft model in hundredths of one of the model. */
+  /** float32: a step of the draft model in hundredths of one of the model. */
   costOfDraft: 124,
   /** int64: most bytes of prompts that no slot holds any more; 0: none are kept. */
   promptStoreBytes: 256,
@@ -60,9 +60,11 @@ export const MEMORY_CELLS = {
   chosenCount: 376,
   /** uint8: 1 while a step of many tokens sums up as steps of one token do. */
   sumsOfOneToken: 380,
+  /** What steps cost, step_costs in step-costs.h. */
+  stepCosts: 384,
   /** uint8: 1 while the clock stands still, and int64[2]: at which time, in seconds and nanoseconds. */
-  heldClock: 384,
-  heldTime: 392,
+  heldClock: 416,
+  heldTime: 424,
   /** uint32: 1 while what is asked of a GPU is compiled and not run. */
-  gpuRehearsal: 408,
+  gpuRehearsal: 440,
 } as const;
