@@ -4,7 +4,8 @@ import { asPart, slotName, type Slots, type WgslProgram } from "./wgsl-program.t
  * Parts of a fused program whose workgroups compute them one after the other; the blocks of a program run beside each other.
  *
  * - `alone`: one part, as it is.
- * - `rows`: each workgroup computes some rows of the products, and then, of those rows, the parts that are no products.
+ * - `rows`: each workgroup computes some rows of the products, and then, of those rows, the part that is no product, whose number
+ *   of threads does not matter.
  * - `chain`: one workgroup computes all of each part.
  */
 export interface Block {

@@ -16,7 +16,7 @@ export interface PackedProgram {
   readonly workgroups: number;
 }
 
-/** Limits of a device. */
+/** Of a device. */
 interface PackLimits {
   readonly storageBuffers: number;
   readonly workgroups: number;
@@ -50,6 +50,8 @@ function programOf(
   const workgroups = blocks
     .map(({ how, parts }) => (how === "chain" ? 1 : (all[parts[0] ?? 0]?.workgroups ?? 0)))
     .reduce((sum, each) => sum + each, 0);
+  const threads = new Set(blocks.map(({ parts: [first = 0] }) => all[first]?.fusible.program.threads));
+  if (threads.size > 1) return undefined;
   if (!bound || bound.storage > limits.storageBuffers || workgroups > limits.workgroups) return undefined;
   return {
     steps: numbers,

@@ -30,13 +30,8 @@ export const MOST_PLANNED = 14;
 
 /** How some of the first steps can run in fewer programs; undefined: they cannot. */
 export function planSteps(given: readonly (Step | undefined)[]): Plan | undefined {
-  const [first] = given;
-  if (!first) return undefined;
-  const steps: Step[] = [];
-  for (const step of given) {
-    if (step?.fusible.program.threads !== first.fusible.program.threads) break;
-    steps.push(step);
-  }
+  const unknown = given.indexOf(undefined);
+  const steps = given.slice(0, unknown < 0 ? undefined : unknown).filter((step) => step !== undefined);
   return planActivation(steps) ?? planNorm(steps) ?? planProjections(steps);
 }
 
@@ -52,7 +47,7 @@ function planActivation(steps: readonly Step[]): Plan | undefined {
 function planNorm(steps: readonly Step[]): Plan | undefined {
   const [a, b] = steps;
   if (!a || !b || kindsOf([a, b]) !== "addition norm") return undefined;
-  return b.workgroups === 1 && a.workgroups <= MOST_CHAINED
+  return b.workgroups === 1 && isChain(a, b)
     ? planned([a, b], [[{ how: "chain", parts: [0, 1] }]])
     : undefined;
 }
@@ -117,7 +112,7 @@ function planStages(
   return stages.length < steps.length ? planned(steps, stages) : undefined;
 }
 
-/** The second step needs the first, and both are small. */
+/** The second step needs the first, and both are small and have as many threads. */
 function isChain(a: Step | undefined, b: Step | undefined): boolean {
   return (
     a !== undefined && b !== undefined && areInOrder(a, b) && a.workgroups + b.workgroups <= MOST_CHAINED
@@ -170,7 +165,12 @@ function isOfRows(products: readonly Step[], last: Step): boolean {
   const given = products.flatMap(({ entries }) => entries).filter((entry) => !results.includes(entry));
   return (
     canBeOfRows(program) &&
-    products.every((each) => each.fusible.rows === fusible.rows && each.workgroups === workgroups) &&
+    products.every(
+      (each) =>
+        each.fusible.rows === fusible.rows &&
+        each.fusible.program.threads === fusible.program.threads &&
+        each.workgroups === workgroups,
+    ) &&
     bound.every((entry) => entry?.resource.size === size) &&
     results.every((result) => bound.some((entry) => entry && isSame(entry, result))) &&
     writtenBy(last).every(
