@@ -20,6 +20,8 @@ afterAll(() => fs.rmSync(folder, { recursive: true }));
 
 const SHIPPED = (): string => SHIPPED_MODEL;
 
+const qwen2 = (): string => writeModel(folder, "qwen2", benchQwen(2, "Q4_K_M"));
+
 /** Few bind no more than 16 buffers, WebGPU promises 8. */
 const MANY_BUFFERS = 16;
 
@@ -43,8 +45,6 @@ async function run(
 }
 
 describe.skipIf(!testGpu)(`fused programs ${onTestGpu}`, { timeout: 2 * GPU_TEST_TIMEOUT_MS }, () => {
-  const qwen2 = (): string => writeModel(folder, "qwen2", benchQwen(2, "Q4_K_M"));
-
   test.each<[string, () => string, number]>([
     ["a llama in Q8_0", SHIPPED, MANY_BUFFERS],
     // Its products of keys and values have different formats.

@@ -9,12 +9,6 @@ export function benchQwen(version: 2 | 3, quantization: Quantization): GgufFile 
   const architecture = `qwen${version}`;
   const { blocks, heads, kvHeads, headWidth } = SHAPES.tiny;
   const { metadata, tensors } = benchModel(SHAPES.tiny, quantization);
-  const random = (name: string, size: number): GgufTensor => ({
-    name,
-    shape: [size],
-    type: "F32",
-    data: { random: 1 },
-  });
   const ofBlock = (at: string): GgufTensor[] =>
     version === 2
       ? [
@@ -31,4 +25,8 @@ export function benchQwen(version: 2 | 3, quantization: Quantization): GgufFile 
     metadata: { ...Object.fromEntries(renamed), "general.architecture": string(architecture) },
     tensors: [...tensors, ...Array.from({ length: blocks }, (_, block) => ofBlock(`blk.${block}.`)).flat()],
   };
+}
+
+function random(name: string, size: number): GgufTensor {
+  return { name, shape: [size], type: "F32", data: { random: 1 } };
 }

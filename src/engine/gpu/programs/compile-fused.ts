@@ -20,12 +20,23 @@ export type CompileFused = (
 /** Compiles fused programs in the background, each once for a device; undefined if the driver or Dawn refuses it. */
 export function createFusedCompiler(): CompileFused {
   const compiled = new WeakMap<FusingDevice, Map<string, Promise<FusingPipeline | undefined>>>();
+  const numbers = new WeakMap<object, number>();
+  let last = 0;
+  const numberOf = (program: object): number => {
+    let number = numbers.get(program);
+    if (number === undefined) numbers.set(program, (number = ++last));
+    return number;
+  };
   return async (device, { blocks, parts, entries, counts }) => {
-    const code = fuse(blocks, parts);
+    // Writing the code takes longer than a token may: all blocks of a model have the same.
+    const key = JSON.stringify([
+      blocks,
+      parts.map(({ program, slots, vectors }) => [numberOf(program), ...slots, "vectors", ...vectors]),
+    ]);
     let own = compiled.get(device);
     if (!own) compiled.set(device, (own = new Map()));
-    let compiling = own.get(code);
-    if (!compiling) own.set(code, (compiling = compileNew(device, code)));
+    let compiling = own.get(key);
+    if (!compiling) own.set(key, (compiling = compileNew(device, fuse(blocks, parts))));
     const pipeline = await compiling;
     return pipeline && { pipeline, entries: [...entries, countsEntry(device, countsSlot(parts), counts)] };
   };

@@ -13,10 +13,10 @@ export interface KnownDispatch {
 
 export interface LearnedPrograms {
   /** What of a dispatch can be fused; undefined: it cannot be. */
-  stepOf(dispatch: Dispatch): Step | undefined;
+  readonly stepOf: (dispatch: Dispatch) => Step | undefined;
   /** Undefined where a program is written otherwise than llama.cpp's are. */
-  know(dispatch: Dispatch): KnownDispatch | undefined;
-  deviceOf(dispatch: Dispatch): FusingDevice | undefined;
+  readonly know: (dispatch: Dispatch) => KnownDispatch | undefined;
+  readonly deviceOf: (dispatch: Dispatch) => FusingDevice | undefined;
 }
 
 /** Notes the WGSL of all programs and the buffers of all bind groups that are made from now on. */

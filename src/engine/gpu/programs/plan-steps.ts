@@ -1,5 +1,5 @@
 import { type Block, canBeOfRows } from "./fused-program.ts";
-import { areInOrder, entryAt, isSame, overlap, type Step, writtenBy } from "./fusible.ts";
+import { areInOrder, type BufferEntry, entryAt, isSame, overlap, type Step, writtenBy } from "./fusible.ts";
 
 /** How steps that follow each other run in fewer programs. */
 export interface Plan {
@@ -88,6 +88,10 @@ function readProjections(steps: readonly Step[]): Projection[] {
   return found;
 }
 
+function alone(part: number): Block {
+  return { how: "alone", parts: [part] };
+}
+
 /** @param firstWrite where writes to the cache begin, which all other steps are not */
 function planStages(
   given: readonly Step[],
@@ -96,7 +100,6 @@ function planStages(
 ): Plan | undefined {
   const steps = keepQueries(given, projections);
   const writes = [...steps.keys()].slice(firstWrite);
-  const alone = (part: number): Block => ({ how: "alone", parts: [part] });
   const products: Block[] = [];
   const norms: Block[] = [];
   const last: Block[] = [];
@@ -141,16 +144,16 @@ function keepQueries(given: readonly Step[], projections: readonly Projection[])
     if (before.some((entry) => overlap(entry, to))) continue;
     for (const at of moved) {
       const step = given[at];
-      if (step)
-        steps[at] = {
-          ...step,
-          entries: step.entries.map((entry) =>
-            isSame(entry, from) ? { ...entry, resource: to.resource } : entry,
-          ),
-        };
+      if (step) steps[at] = withMoved(step, from, to);
     }
   }
   return steps;
+}
+
+function withMoved(step: Step, from: BufferEntry, { resource }: BufferEntry): Step {
+  const move = (entry: BufferEntry): BufferEntry =>
+    isSame(entry, from) ? { binding: entry.binding, resource } : entry;
+  return { ...step, entries: step.entries.map(move) };
 }
 
 /** The last step computes each number from the same one of all products, which have as many workgroups. */

@@ -1,9 +1,14 @@
 import { type BufferEntry, isSame, overlap } from "./fusible.ts";
 import type { Dispatch, FusingDevice } from "./fusing-classes.ts";
-import type { KnownDispatch, LearnedPrograms } from "./learn-programs.ts";
+import type { KnownDispatch } from "./learn-programs.ts";
 
 /** GPUBufferUsage.STORAGE */
 const STATES_USAGE = 0x80;
+
+/** What has to be known of a program of a list. */
+export type ScannedDispatch = Omit<KnownDispatch, "device"> & {
+  readonly device: Pick<FusingDevice, "createBuffer" | "createBindGroup">;
+};
 
 /** A look at the mask: which of its parts attention can pass over. */
 interface Scan {
@@ -22,12 +27,14 @@ interface SharedScan {
  * Looks at a mask once for all layers. llama.cpp does it before the attention of each, and puts what it finds into memory that
  * other steps use in between; here it has a buffer of its own, for as long as nothing writes the mask.
  */
-export function createScanSharing(know: LearnedPrograms["know"]): (list: readonly Dispatch[]) => Dispatch[] {
-  const buffers = new WeakMap<FusingDevice, Map<string, object>>();
+export function createScanSharing(
+  know: (dispatch: Dispatch) => ScannedDispatch | undefined,
+): (list: readonly Dispatch[]) => Dispatch[] {
+  const buffers = new WeakMap<object, Map<string, object>>();
   const groups = new WeakMap<object, { readonly buffer: object; readonly group: object }>();
 
   /** Of a list's scans: each list has written its own before it reads them. */
-  const bufferOf = (device: FusingDevice, number: number, size: number): object => {
+  const bufferOf = (device: ScannedDispatch["device"], number: number, size: number): object => {
     let own = buffers.get(device);
     if (!own) buffers.set(device, (own = new Map()));
     const key = `${number}:${size}`;
@@ -76,7 +83,7 @@ export function createScanSharing(know: LearnedPrograms["know"]): (list: readonl
   };
 }
 
-function readScan(dispatch: Dispatch, known: KnownDispatch | undefined): Scan | undefined {
+function readScan(dispatch: Dispatch, known: ScannedDispatch | undefined): Scan | undefined {
   if (!known?.program.names.includes("wg_any")) return undefined;
   const { bindings } = known.program;
   const entryOf = (name: string): BufferEntry | undefined => {
@@ -100,7 +107,7 @@ function isSameScan(a: Scan, b: Scan): boolean {
   );
 }
 
-function onlyReads(known: KnownDispatch | undefined, states: BufferEntry): boolean {
+function onlyReads(known: ScannedDispatch | undefined, states: BufferEntry): boolean {
   return (
     known !== undefined &&
     known.entries.some((entry) => isSame(entry, states)) &&
@@ -110,7 +117,7 @@ function onlyReads(known: KnownDispatch | undefined, states: BufferEntry): boole
   );
 }
 
-function mayWrite(known: KnownDispatch | undefined, mask: BufferEntry): boolean {
+function mayWrite(known: ScannedDispatch | undefined, mask: BufferEntry): boolean {
   return (
     !known || known.entries.some((entry) => known.writes.includes(entry.binding) && overlap(entry, mask))
   );

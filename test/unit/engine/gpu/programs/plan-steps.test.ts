@@ -136,9 +136,12 @@ test("queries, keys and values are computed in one program, and rotated and writ
   expect(programs(QWEN3)).toEqual(["product, product, product", "norm, norm", last]);
 });
 
+function range(of: Step | undefined, binding: number): unknown {
+  return of?.entries[binding]?.resource;
+}
+
 test("queries are put where no value comes to lie", () => {
   const { steps } = planSteps(LLAMA)!;
-  const range = (of: Step | undefined, binding: number): unknown => of?.entries[binding]?.resource;
   expect(range(steps[0], 2)).toEqual(range(LLAMA[1], 2));
   expect(range(steps[1], 0)).toEqual(range(LLAMA[1], 2));
   expect(steps.slice(2)).toEqual(LLAMA.slice(2));
@@ -207,8 +210,9 @@ describe("what depends on another step stays behind it:", () => {
     ],
   ])("%s", (_what, steps, expected) => {
     const found = programs(steps);
-    if (expected) expect(found).toEqual(expected);
-    else expect(found === undefined || !found[0]!.startsWith("product, product, product")).toBe(true);
+    expect(expected ? found : (found?.[0]?.includes("product, product, product") ?? false)).toEqual(
+      expected ?? false,
+    );
   });
 });
 
@@ -219,6 +223,13 @@ test("an addition of another shape, or to something else, is no bias", () => {
   expect(programs([product(0, QUERY), addition(0, QUERY)])).toEqual(["product addition"]);
 });
 
+/** Most GPUs have 1024 threads, but products take 256. */
+function withMostThreads(each: Step): Step {
+  if (each.fusible.kind === "product") return each;
+  const program = { ...each.fusible.program, threads: 1024 };
+  return { ...each, fusible: { ...each.fusible, program } };
+}
+
 test("what has another number of threads runs in another program, and an unknown step ends what is fused", () => {
   const wide = step("product", [weight(2), INPUT, KEY], 32, 128);
   expect(programs([...LLAMA.slice(2, 3), wide])).toBeUndefined();
@@ -226,14 +237,8 @@ test("what has another number of threads runs in another program, and an unknown
     programs([...LLAMA.slice(1, 2), ...LLAMA.slice(2, 4), undefined, ...LLAMA.slice(4)]),
   ).toBeUndefined();
   expect(programs([...LLAMA.slice(2, 4), undefined, ...LLAMA.slice(4)])).toEqual(["product, product"]);
-  // Most GPUs have 1024 threads, but products take 256.
-  const threads = (each: Step): Step => {
-    if (each.fusible.kind === "product") return each;
-    const program = { ...each.fusible.program, threads: 1024 };
-    return { ...each, fusible: { ...each.fusible, program } };
-  };
-  expect(programs(LLAMA.map(threads))).toEqual(programs(LLAMA));
-  expect(programs(QWEN2.map(threads))).toEqual(programs(QWEN2));
+  expect(programs(LLAMA.map(withMostThreads))).toEqual(programs(LLAMA));
+  expect(programs(QWEN2.map(withMostThreads))).toEqual(programs(QWEN2));
 });
 
 test("gate, up and their activation are computed row by row", () => {

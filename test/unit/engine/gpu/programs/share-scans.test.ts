@@ -1,7 +1,9 @@
 import { beforeEach, expect, test } from "vitest";
-import type { Dispatch, FusingDevice } from "../../../../../src/engine/gpu/programs/fusing-classes.ts";
-import type { KnownDispatch } from "../../../../../src/engine/gpu/programs/learn-programs.ts";
-import { createScanSharing } from "../../../../../src/engine/gpu/programs/share-scans.ts";
+import type { Dispatch } from "../../../../../src/engine/gpu/programs/fusing-classes.ts";
+import {
+  createScanSharing,
+  type ScannedDispatch,
+} from "../../../../../src/engine/gpu/programs/share-scans.ts";
 import { readProgram } from "../../../../../src/engine/gpu/programs/wgsl-program.ts";
 
 /** As llama.cpp looks at a mask, before attention. */
@@ -24,9 +26,9 @@ const SCANS = pipelineOf("scan");
 const ATTENDS = pipelineOf("attention");
 const OTHER = pipelineOf("other");
 
-let known: Map<object, KnownDispatch>;
+let known: Map<object, ScannedDispatch>;
 let made: object[];
-let device: FusingDevice;
+let device: ScannedDispatch["device"];
 let share: ReturnType<typeof createScanSharing>;
 
 beforeEach(() => {
@@ -38,14 +40,14 @@ beforeEach(() => {
       made.push(buffer);
       return buffer;
     },
-    createBindGroup: ({ entries }: { entries: KnownDispatch["entries"] }) => ({ entries }),
-  } as Partial<FusingDevice> as FusingDevice;
+    createBindGroup: ({ entries }: { entries: ScannedDispatch["entries"] }) => ({ entries }),
+  };
   share = createScanSharing(({ group }) => known.get(group));
 });
 
 function dispatch(
   pipeline: Dispatch["pipeline"],
-  entries: KnownDispatch["entries"],
+  entries: ScannedDispatch["entries"],
   writes: number[],
 ): Dispatch {
   const group = { entries };
