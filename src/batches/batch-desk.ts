@@ -55,6 +55,8 @@ export class BatchDesk implements Omit<Batches, "maxFileBytes" | "maxLines"> {
   async content(viewer: Viewer, id: string, purposes: readonly FilePurpose[]): Promise<FileContent> {
     const file = await this.file(viewer, id, purposes);
     const { folder } = this.#options;
+    // As long as the client has no part of it, it can be told.
+    await folder.check(id, file.bytes);
     return { size: file.bytes, etag: file.id, read: (start, end) => folder.stream(id, start, end) };
   }
 

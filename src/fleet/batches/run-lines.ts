@@ -80,6 +80,7 @@ export class RunnerOfLines {
     const store = { answer: this.#saver(signal) };
     try {
       await pool.run({
+        owner: batch.owner,
         queue,
         signal,
         run: async (attempt) => {
