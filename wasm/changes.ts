@@ -141,6 +141,7 @@ export const CHANGES: readonly Change[] = [
       last_position: "llama_kv_cache::seq_pos_max",
       last_position_iswa: "llama_kv_cache_iswa::seq_pos_max",
     },
+    scriptCalls: { now_ms: "emscripten_get_now" },
   },
   {
     what: "An answer can begin with tokens that it is given, and tells the tokens that it has.",

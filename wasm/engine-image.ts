@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "053cf20e6f9b3f5615c34680e075d752531dd8b5d838611bc0d8379640b4dea6";
+const KERNELS_SHA256 = "932708dba6fdc7de7be37b6cbf958cfb4d3da78a1000e9f8ca593b1fadccb64c";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "f70cbff6f419fa78577fd2d55f21bf2337aa699b2048b76e2cfbd3d9ba3c7c93";
+export const IMAGE_SHA256 = "cc35b997f0a56e93c7143bff2eab64d2941e9f99a23f84e6150c4048bb058e65";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

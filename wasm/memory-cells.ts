@@ -26,7 +26,7 @@ export const MEMORY_CELLS = {
   guessRecords: 112,
   /** int32: tokens that have been guessed for the current step. */
   guessedTokens: 120,
-  /** int32: a step of the draft model in hundredths of one of the model. */
+  /** float32: a step of the draft model in hundredths of one of the model. */
   costOfDraft: 124,
   /** int64: most bytes of prompts that no slot holds any more; 0: none are kept. */
   promptStoreBytes: 256,
@@ -60,4 +60,6 @@ export const MEMORY_CELLS = {
   chosenCount: 376,
   /** uint8: 1 while a step of many tokens sums up as steps of one token do. */
   sumsOfOneToken: 380,
+  /** What steps cost, step_costs in step-costs.h. */
+  stepCosts: 384,
 } as const;

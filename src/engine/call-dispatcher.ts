@@ -18,10 +18,19 @@ export interface CallReceiver {
 interface OpenCall {
   readonly receiver: CallReceiver;
   readonly takesSlot: boolean;
+  /** That it names. */
+  readonly slot: number | undefined;
   readonly stalling: Watchdog;
   readonly settled: PromiseWithResolvers<void>;
   /** The caller has cancelled, but the engine has not confirmed yet; messages are ignored. */
   abandoned: boolean;
+}
+
+/** What a call needs of the engine's slots; it has none unless it takes one. */
+interface SlotNeed {
+  readonly takesSlot: boolean;
+  /** The one that it names. */
+  readonly slot?: number | undefined;
 }
 
 interface CallDispatcherOptions {
@@ -44,6 +53,8 @@ export class CallDispatcher {
   readonly #options: CallDispatcherOptions;
   readonly #open = new Map<number, OpenCall>();
   readonly #cancelDeadline: CancelDeadline;
+  /** Slots that the engine keeps for calls which name them. */
+  readonly #kept = new Set<number>();
   #lastId = 0;
   #endError: Error | undefined;
 
@@ -53,24 +64,26 @@ export class CallDispatcher {
   }
 
   /**
-   * Sends a call. A call that takes a slot first waits while cancelled calls occupy all slots.
+   * Sends a call. A call that takes a slot first waits while cancelled calls occupy all slots, apart from those that are kept
+   * for others: llama.cpp would give it one of these.
    * @throws ServiceError internal_error when the caller has more calls in flight than there are slots, since the engine
    *   would never answer; the signal's reason when it aborts before the message is sent
    */
   async start(
     receiver: CallReceiver,
-    takesSlot: boolean,
+    { takesSlot, slot }: SlotNeed,
     signal: AbortSignal,
     message: (call: number) => DaemonMessage,
   ): Promise<number> {
-    if (takesSlot) while (this.#slotsTaken() >= this.#options.slots) await this.#nextFree(signal);
+    const isFull = (): boolean => this.#slotsTaken() + this.#keptForOthers(slot) >= this.#options.slots;
+    if (takesSlot) while (isFull()) await this.#nextFree(signal);
     if (this.#endError) throw this.#endError;
     const id = ++this.#lastId;
     this.#options.post(message(id));
     const stalling = new Watchdog(this.#options.stallTimeoutMs, this.#options.onStall);
     const settled = Promise.withResolvers<void>();
     if (takesSlot) this.#cancelDeadline.workBegins();
-    this.#open.set(id, { receiver, takesSlot, stalling, settled, abandoned: false });
+    this.#open.set(id, { receiver, takesSlot, slot, stalling, settled, abandoned: false });
     return id;
   }
 
@@ -103,6 +116,16 @@ export class CallDispatcher {
     const timer = setTimeout(timeout.resolve, CANCEL_WAIT_MS);
     await Promise.race([call.settled.promise, timeout.promise]);
     clearTimeout(timer);
+  }
+
+  /** The engine has been told to keep a slot for calls that name it. */
+  keepSlot(slot: number): void {
+    this.#kept.add(slot);
+  }
+
+  /** Ends what {@link keepSlot} began. */
+  letSlotGo(slot: number): void {
+    this.#kept.delete(slot);
   }
 
   /** Fails all calls, and later ones, with this error. */
@@ -139,6 +162,12 @@ export class CallDispatcher {
     this.#open.delete(id);
     if (call.takesSlot && this.#slotsTaken() === 0) this.#cancelDeadline.workEnds();
     call.settled.resolve();
+  }
+
+  /** Slots that are kept for calls which have not been sent. */
+  #keptForOthers(own: number | undefined): number {
+    const named = new Set([own, ...Array.from(this.#open.values(), ({ slot }) => slot)]);
+    return [...this.#kept].filter((slot) => !named.has(slot)).length;
   }
 
   #slotsTaken(): number {

@@ -80,7 +80,8 @@ export class EngineHandle implements Engine, EngineReceiver {
       if (!signal.aborted) for (const event of message.events) onEvent(event);
       return message.events.at(-1)?.type === "done" ? { result: undefined } : "more";
     };
-    return await this.#call(read, signal, (call) => ({ type: "generate", call, request }));
+    const need = { takesSlot: true, slot: request.slot };
+    return await this.#call(read, signal, (call) => ({ type: "generate", call, request }), need);
   }
 
   async embed(text: string, signal: AbortSignal): Promise<EmbeddingResult> {
@@ -99,23 +100,25 @@ export class EngineHandle implements Engine, EngineReceiver {
       readTokenized,
       signal,
       (call) => ({ type: "tokenize", call, text, options }),
-      false,
+      NO_SLOT,
     );
   }
 
   async pieces(tokens: TokenIds, signal: AbortSignal): Promise<TokenPieces> {
     checkDetokenized(tokens, this.info.vocabSize);
-    return await this.#call(readPieces, signal, (call) => ({ type: "pieces", call, tokens }), false);
+    return await this.#call(readPieces, signal, (call) => ({ type: "pieces", call, tokens }), NO_SLOT);
   }
 
   async slots(request: SlotRequest, signal: AbortSignal): Promise<SlotResult> {
-    return await this.#call(readSlots, signal, (call) => ({ type: "slots", call, request }), false);
+    if (request.action === "reserve") this.#calls.keepSlot(request.slot);
+    if (request.action === "release") this.#calls.letSlotGo(request.slot);
+    return await this.#call(readSlots, signal, (call) => ({ type: "slots", call, request }), NO_SLOT);
   }
 
   async memoryUsage(): Promise<number> {
     if (!this.alive) return 0;
     const never = new AbortController().signal;
-    return await this.#call(readMemory, never, (call) => ({ type: "memory", call }), false).catch(() => 0);
+    return await this.#call(readMemory, never, (call) => ({ type: "memory", call }), NO_SLOT).catch(() => 0);
   }
 
   async close(): Promise<void> {
@@ -131,7 +134,7 @@ export class EngineHandle implements Engine, EngineReceiver {
     read: (message: CallMessage) => Reading<Result>,
     signal: AbortSignal,
     message: (call: number) => DaemonMessage,
-    takesSlot = true,
+    need: Parameters<CallDispatcher["start"]>[1] = { takesSlot: true },
   ): Promise<Result> {
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
@@ -150,7 +153,7 @@ export class EngineHandle implements Engine, EngineReceiver {
       // A caller that has cancelled gets its own reason, whatever happened to the engine.
       fail: (error) => reject(signal.aborted ? signal.reason : error),
     };
-    const id = await this.#calls.start(receiver, takesSlot, signal, message);
+    const id = await this.#calls.start(receiver, need, signal, message);
     // Rejects when the slot is free, or after a short wait for an engine that does not respond.
     const onAbort = (): void => void this.#calls.cancel(id).then(() => reject(signal.reason));
     if (signal.aborted) onAbort();
@@ -162,6 +165,9 @@ export class EngineHandle implements Engine, EngineReceiver {
     }
   }
 }
+
+/** Of calls between steps. */
+const NO_SLOT = { takesSlot: false };
 
 /** What a message means to its call: the result, a part of it, or something unexpected. */
 type Reading<Result> = { readonly result: Result } | "more" | "unexpected";

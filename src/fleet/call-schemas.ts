@@ -68,6 +68,8 @@ const generateSchema = z.object({
   wantsChosen: z.boolean().optional(),
   /** What the answer begins with. A machine that does not know of it says the same tokens itself, as a rule. */
   given: givenTokensSchema.optional(),
+  /** Answers before it that did not fit; absent: the one who asks does not know of them. */
+  failedTries: count.optional(),
   cachePrompt: z.boolean().optional(),
   cacheReuse: count.optional(),
   shift: z.object({ keep: z.int().optional(), discard: z.int().optional() }).optional(),
@@ -190,7 +192,7 @@ export const reportSchema = z.discriminatedUnion("type", [
     type: z.literal("events"),
     events: z.array(eventSchema),
     tokens: z.array(tokenLogprobSchema).optional(),
-    chosen: z.object({ ids: givenTokensSchema, replaced: count }).optional(),
+    chosen: z.object({ ids: givenTokensSchema, replaced: count, failedTries: count.optional() }).optional(),
   }),
   z.object({ type: z.literal("answer"), answer: z.unknown() }),
   /** It refuses to begin: the reason for another machine to be asked. */

@@ -121,7 +121,7 @@ export class FleetAnswers {
     let current = place;
     const again = async (): Promise<Giving> => {
       const hasTold = request.isWhole !== true && !transcript.isEmpty;
-      const further = { ...request, given: tokens.given, isCounted: false };
+      const further = { ...request, ...tokens.begun, isCounted: false };
       const begun = await dispatch.begin<Giving>(
         model,
         async (each) => {
@@ -166,6 +166,7 @@ function repeatable(
   return {
     ...request,
     defaults: { ...defaults, sampling },
+    ...answer.begun,
     onTokens: onTokens && ((tokens) => onTokens(transcript.newTokens(tokens))),
     onChosen: (tokens) => answer.take(tokens),
   };

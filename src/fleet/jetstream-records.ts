@@ -1,6 +1,12 @@
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
-import { type JetStreamManager, RetentionPolicy, DiscardPolicy, StorageType } from "@nats-io/jetstream";
+import {
+  DiscardPolicy,
+  type JetStreamManager,
+  RetentionPolicy,
+  StorageType,
+  type StoredMsg,
+} from "@nats-io/jetstream";
 import { errors, type NatsConnection } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import { RecordsAway, type SharedRecords } from "../dialects/shared-records.ts";
@@ -26,6 +32,8 @@ const RETRY_MS = 1000;
 const NO_MESSAGE = 10_037;
 /** Bytes before the first piece: how many pieces there are. */
 const HEAD_BYTES = 1;
+/** In place of a piece's number: the record is erased. */
+const ERASED = "erased";
 
 const pack = promisify(gzip);
 const unpack = promisify(gunzip);
@@ -89,7 +97,11 @@ export class JetStreamRecords implements SharedRecords {
 
   async get(name: string): Promise<Uint8Array | RecordsAway | undefined> {
     return await this.#attempt(async (manager) => {
-      const head = await this.#read(manager, this.#subject(name, 0));
+      const [head, isErased] = await Promise.all([
+        this.#read(manager, this.#subject(name, 0)),
+        this.#wasErased(manager, name),
+      ]);
+      if (isErased) return undefined;
       const count = head?.[0] ?? 0;
       if (head === undefined || count === 0 || count > MOST_PIECES) return undefined;
       const rest = await Promise.all(
@@ -105,19 +117,31 @@ export class JetStreamRecords implements SharedRecords {
 
   async erase(name: string): Promise<RecordsAway | undefined> {
     const failure = await this.#attempt(async (manager): Promise<undefined> => {
-      const { info } = this.#connection.nats ?? {};
-      await removeMessages(manager, info, this.#stream, this.#subject(name, "*"));
-      await manager
+      // First: whatever happens after it, the record is not there any more.
+      const { seq } = await manager
         .jetstream()
-        .publish(this.#subject(name, "erased"), "", { timeout: TIMEOUT_MS, retries: 0 });
+        .publish(this.#subject(name, ERASED), "", { timeout: TIMEOUT_MS, retries: 0 });
+      await this.#remove(manager, name, seq);
     });
     // Nothing of a machine that has never reached the server is elsewhere.
     return this.#hasPlace === undefined ? undefined : failure;
   }
 
   async isErased(name: string): Promise<boolean | RecordsAway> {
-    const found = await this.#attempt((manager) => this.#read(manager, this.#subject(name, "erased")));
-    return found instanceof RecordsAway ? found : found !== undefined;
+    return (await this.#attempt((manager) => this.#wasErased(manager, name))) ?? false;
+  }
+
+  /** Also removes what is left of it, if the machine that erased it was gone in the middle. */
+  async #wasErased(manager: JetStreamManager, name: string): Promise<boolean> {
+    const mark = await this.#message(manager, this.#subject(name, ERASED));
+    if (mark) await this.#remove(manager, name, mark.seq);
+    return mark !== undefined;
+  }
+
+  /** Removes the pieces of a record that are older than the mark which says that it is erased. */
+  async #remove(manager: JetStreamManager, name: string, mark: number): Promise<void> {
+    const { info } = this.#connection.nats ?? {};
+    await removeMessages(manager, info, this.#stream, this.#subject(name, "*"), mark);
   }
 
   #subject(name: string, part: number | string): string {
@@ -125,9 +149,12 @@ export class JetStreamRecords implements SharedRecords {
   }
 
   async #read(manager: JetStreamManager, subject: string): Promise<Uint8Array | undefined> {
+    return (await this.#message(manager, subject))?.data;
+  }
+
+  async #message(manager: JetStreamManager, subject: string): Promise<StoredMsg | undefined> {
     try {
-      const message = await manager.streams.getMessage(this.#stream, { last_by_subj: subject });
-      return message?.data;
+      return (await manager.streams.getMessage(this.#stream, { last_by_subj: subject })) ?? undefined;
     } catch (error) {
       if (codeOf(error) === NO_MESSAGE) return undefined;
       throw error;

@@ -28,7 +28,7 @@ export interface MovingAnswerOptions {
   /** Has the answer begun again, on another machine if there is one, from the tokens that are known. */
   readonly again: () => Promise<Giving>;
   readonly transcript: Transcript;
-  readonly tokens: Pick<AnswerTokens, "replaced">;
+  readonly tokens: Pick<AnswerTokens, "replaced" | "begun">;
   readonly account: RequestAccount;
   readonly metrics: Pick<Metrics, "answerMoved">;
   readonly deadline: Deadline;
@@ -103,7 +103,7 @@ export class MovingAnswer implements AsyncIterableIterator<InferenceEvent, undef
 
   /** @throws the error, if another machine cannot help */
   async #move(error: unknown): Promise<void> {
-    const { again, transcript, deadline, logger, account } = this.#options;
+    const { again, transcript, tokens, deadline, logger, account } = this.#options;
     this.#giving.leave();
     this.#moves += 1;
     if (deadline.signal.aborted || !mayWorkElsewhere(error) || this.#moves > MOST_MOVES) {
@@ -115,10 +115,11 @@ export class MovingAnswer implements AsyncIterableIterator<InferenceEvent, undef
     const lost = { ...of, machine: this.#giving.machine, why: toError(error).message };
     logger.warn(lost, "fleet: an answer has lost its machine, and looks for another one");
     transcript.rewind();
+    const known = tokens.begun.given?.length ?? 0;
     try {
       this.#giving = await again();
       if (this.#isOver) this.#giving.leave();
-      else logger.info({ ...of, machine: this.#giving.machine }, "fleet: an answer goes on");
+      else logger.info({ ...of, machine: this.#giving.machine, tokens: known }, "fleet: an answer goes on");
     } catch (failure) {
       if (this.#isOver) return;
       const told = deadline.signal.aborted ? deadline.signal.reason : toClient(failure);

@@ -29,7 +29,7 @@ export class ReportSender {
   #textAt = Number.NEGATIVE_INFINITY;
   #events: InferenceEvent[] = [];
   #tokens: TokenLogprob[] = [];
-  #chosen: { ids: number[]; replaced: number } | undefined;
+  #chosen: { ids: number[]; replaced: number; failedTries: number | undefined } | undefined;
   #isScheduled = false;
   #wake: (() => void) | undefined;
 
@@ -83,9 +83,10 @@ export class ReportSender {
     for (const token of tokens) this.#tokens.push(token);
   }
 
-  /** As {@link token}. */
-  chosen({ ids, replaced }: ChosenTokens): void {
-    this.#chosen ??= { ids: [], replaced: 0 };
+  /** As {@link token}. Those of an answer that did not fit are of no use when the next one has begun. */
+  chosen({ ids, replaced, failedTries }: ChosenTokens): void {
+    if (this.#chosen?.failedTries !== failedTries) this.#chosen = undefined;
+    this.#chosen ??= { ids: [], replaced: 0, failedTries };
     for (const id of ids) this.#chosen.ids.push(id);
     this.#chosen.replaced += replaced;
   }
@@ -96,8 +97,13 @@ export class ReportSender {
     this.#write(report);
   }
 
-  /** Tells that this machine still works on the call, unless it has just sent something. */
+  /**
+   * Tells that this machine still works on the call, unless it has just sent something. The tokens of an answer that is held back
+   * until it fits, and has no events until then, are told with it.
+   */
   alive(): void {
+    const hasRoom = this.#sentBytes - this.#readBytes < WINDOW_BYTES;
+    if (!this.#hasSent && this.#chosen && hasRoom) this.#flush();
     if (!this.#hasSent) this.#send({ kind: "alive", number: this.#number, payload: new Uint8Array() });
     this.#hasSent = false;
   }

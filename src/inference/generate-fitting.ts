@@ -10,8 +10,10 @@ const LEAST_TEMPERATURE = 0.7;
 
 /**
  * Generates an answer of which a grammar cannot say all that it must be. It is held back until it is complete and fits; one
- * that does not is generated again with another seed. What was cut off, or ended by a stop sequence, is passed on.
+ * that does not is generated again with another seed. What was cut off, or ended by a stop sequence, is passed on. The tokens of
+ * each try are told at once.
  * @param check says what is wrong with the events of a complete answer
+ * @param failedTries before this call; what the request gives the answer to begin with belongs to the next one
  * @throws ServiceError inference_failed when no try fits
  */
 export async function generateFitting(
@@ -20,16 +22,20 @@ export async function generateFitting(
   check: (events: readonly GenerationEvent[]) => string | undefined,
   onEvent: (event: GenerationEvent) => void,
   signal: AbortSignal,
+  failedTries = 0,
 ): Promise<void> {
+  const first = Math.min(failedTries, MAX_TRIES - 1);
   let failure: string | undefined;
-  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+  for (let tries = first; tries < MAX_TRIES; tries += 1) {
     const held: GenerationEvent[] = [];
     const take = (event: GenerationEvent): void => {
       const isProgress = event.type === "start" || event.type === "prompt-progress";
-      if (!isProgress) held.push(event);
-      else if (tries === 0) onEvent(event);
+      if (event.type === "tokens") onEvent({ ...event, failedTries: tries });
+      else if (!isProgress) held.push(event);
+      else if (tries === first) onEvent(event);
     };
-    await engine.generate(again(request, tries), take, signal);
+    const { given: _given, ...fresh } = request;
+    await engine.generate(again(tries === first ? request : fresh, tries), take, signal);
     failure = isWhole(held.at(-1)) ? check(held) : undefined;
     if (failure === undefined) {
       held.forEach(onEvent);

@@ -57,9 +57,11 @@ export interface InferenceRequest {
   readonly onTokens?: ((tokens: readonly TokenLogprob[]) => void) | undefined;
   /** Tokens with which the answer begins, as another machine has generated them; they are told like all others. */
   readonly given?: GenerationRequest["given"];
+  /** Answers before the one with these tokens that did not fit; absent: whoever asks does not know of any. */
+  readonly failedTries?: number | undefined;
   /**
-   * Called with the tokens of the answer, before the text of any of them; never where the engine does not know them, or may
-   * have to begin the answer again.
+   * Called with the tokens of the answer, before the text of any of them; never where the engine does not know them, or where
+   * it may have to begin the answer again and `failedTries` is absent.
    */
   readonly onChosen?: ((tokens: ChosenTokens) => void) | undefined;
   readonly cachePrompt?: boolean | undefined;

@@ -42,6 +42,8 @@ export interface ResolvedGeneration {
   readonly check?: (text: string) => string | undefined;
   /** The same of the calls that the model chooses to make. */
   readonly callChecks: CallChecks;
+  /** Answers that did not fit, before those of this machine. */
+  readonly failedTries: number;
   /** What the request asks for and does not get, in words for the user. */
   readonly warnings: readonly string[];
   /** Most tokens of the answer, and who says so; undefined: until the context is full. */
@@ -94,7 +96,10 @@ export function resolveGeneration(
       ...(request.timings && { timings: true }),
       ...(request.given && { given: request.given }),
       // An answer that is held back until it fits may be generated several times.
-      ...(request.onChosen && !check && chosen.checks.size === 0 && { reportsTokens: true }),
+      ...(request.onChosen &&
+        (request.failedTries !== undefined || (!check && chosen.checks.size === 0)) && {
+          reportsTokens: true,
+        }),
     },
     // A raw prompt is continued unchanged, and its text is not interpreted.
     reasoningTags: isRaw(request.input) ? undefined : (settings.thinking ?? begunReasoning(input, traits)),
@@ -103,6 +108,7 @@ export function resolveGeneration(
     calls: withTools?.calls,
     ...(check && { check }),
     callChecks: chosen.checks,
+    failedTries: request.failedTries ?? 0,
     warnings: [
       ...(request.warnings ?? []),
       ...unheardThinking(request, model),

@@ -25,11 +25,11 @@ export function runGeneration(
   onEvent: (event: GenerationEvent) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const { request, check, callChecks } = resolved;
+  const { request, check, callChecks, failedTries } = resolved;
   if (!check && callChecks.size === 0) return engine.generate(request, onEvent, signal);
   const failureOf = (events: readonly GenerationEvent[]): string | undefined =>
     check?.(textOf(events)) ?? checkCalls(readAll(events, readersOf(resolved, {})), callChecks);
-  return generateFitting(engine, request, failureOf, onEvent, signal);
+  return generateFitting(engine, request, failureOf, onEvent, signal, failedTries);
 }
 
 function textOf(events: readonly GenerationEvent[]): string {
@@ -45,7 +45,8 @@ export function readersOf(
   if (onChosen) {
     readers.push((event) => {
       if (event.type !== "tokens") return [event];
-      onChosen({ ids: event.ids, replaced: event.replaced });
+      const { ids, replaced, failedTries } = event;
+      onChosen({ ids, replaced, failedTries });
       return [];
     });
   }

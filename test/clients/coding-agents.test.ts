@@ -19,6 +19,7 @@ let daemon: TestDaemon;
 beforeAll(async () => {
   daemon = await startDaemon({ args: ["--models-load", "", "--models-slots", "1"] });
   const scripts = {
+    "script-for-claude": { name: "Bash", arguments: { command: COMMAND, description: "Makes a file" } },
     "script-for-codex": { name: "exec_command", arguments: { cmd: COMMAND } },
     "script-for-opencode": { name: "bash", arguments: { command: COMMAND } },
     "script-for-qwen": { name: "run_shell_command", arguments: { command: COMMAND, is_background: false } },
@@ -35,6 +36,18 @@ function statuses(path: string): Set<unknown> {
   const requests = lines.filter((line) => line.includes('"msg":"request"') && line.includes(`"${path}"`));
   return new Set(requests.map((line) => z.object({ status: z.number() }).parse(JSON.parse(line)).status));
 }
+
+test("Claude Code, launched, runs a command and answers, over messages", async () => {
+  using workplace = new AgentWorkplace();
+  const args = ["-p", "--allowedTools", "Bash", "--", TASK];
+  const ended = await workplace.launch(daemon, "claude", "script-for-claude", args, {
+    DISABLE_AUTOUPDATER: "1",
+    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+  });
+  expect(ended).toEqual(ANSWERED);
+  expect(workplace.read("proof.txt")).toBe("made\n");
+  expect(statuses("/v1/messages")).toEqual(new Set([200]));
+});
 
 describe("Codex", () => {
   const options = ["exec", "--skip-git-repo-check", "--ephemeral", "-m", "script-for-codex"];

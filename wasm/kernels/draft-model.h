@@ -62,7 +62,7 @@ int32_t kernel_draft_process(draft_model *draft, const cpp_vector *tokens) {
 
 // What it costs the draft model to read so many tokens at once.
 INLINE int64_t cost_of_reading(int64_t tokens) {
-  return tokens > 0 ? COST_OF_DRAFT * (100 + COST_OF_TOKEN * (tokens - 1)) / 100 : 0;
+  return tokens > 0 ? cost_of_draft() * (100 + cost_of_token() * (tokens - 1)) / 100 : 0;
 }
 
 // Has the draft model read a slot's text up to the last token, and nothing else, if that costs at most so much. 0: it does not.
@@ -106,7 +106,9 @@ void kernel_draft(draft_model *draft, const cpp_vector *wishes) {
     wanted++;
   }
   if (wanted == 0) return;
+  const double begin = now_ms();
   original_draft(draft, wishes);
+  const float ms = (float)(now_ms() - begin);
   for (int64_t i = 0; i < slots; i++) {
     const cpp_vector *guess = first[i].guess;
     if (!first[i].is_wanted) continue;
@@ -114,7 +116,9 @@ void kernel_draft(draft_model *draft, const cpp_vector *wishes) {
     const int32_t guessed = (int32_t)((int32_t *)guess->end - (int32_t *)guess->begin);
     known->guessed = guessed;
     // Of one token more it was not sure.
-    known->spent += COST_OF_DRAFT * (guessed < first[i].most ? guessed + 1 : guessed);
+    const int32_t steps = guessed < first[i].most ? guessed + 1 : guessed;
+    known->spent += cost_of_draft() * steps;
+    if (wanted == 1) learn_draft(steps, ms);
     GUESSED_TOKENS += guessed;
   }
 }

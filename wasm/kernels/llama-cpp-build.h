@@ -116,6 +116,7 @@ enum {
   CHOSEN_TOKENS_CELL = 368,
   CHOSEN_COUNT_CELL = 376,
   SUMS_OF_ONE_TOKEN_CELL = 380,
+  STEP_COSTS_CELL = 384,
 };
 
 // enum ggml_op

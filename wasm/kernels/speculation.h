@@ -50,16 +50,11 @@ enum { BY_LOOK_UP, BY_DRAFT, KINDS };
 
 // In hundredths of the step of one token.
 enum {
-  COST_OF_GUESS = 10,  // a step with guesses
-  COST_OF_TOKEN = 52,  // and each of those: see scripts/bench/steps.ts
   MOST_CREDIT = 900,   // with which a guess may be as long as it likes
   ADVANCE = 200,       // that a wrong guess may cost beyond the credit
   FORGIVING_CREDIT = 300,
   CREDIT_AFTER_REST = 50,
 };
-
-// A step of the draft model. src/engine/core/draft-cost.ts tells it.
-#define COST_OF_DRAFT (*(const int32_t *)COST_OF_DRAFT_CELL)
 
 // Two wrong guesses.
 INLINE int32_t first_credit(int kind) { return kind == BY_DRAFT ? 150 : 100; }
@@ -112,7 +107,7 @@ static void learn(guess_record *known, int64_t length, int kind) {
   if (guessed + spent == 0 || kept < 0 || kept > guessed) return;
   int64_t credit = known->credit + 100 * kept - spent;
   if (guessed > 0) {
-    credit -= COST_OF_GUESS + COST_OF_TOKEN * guessed;
+    credit -= COST_OF_GUESS + cost_of_token() * guessed;
     if (kept < guessed) known->most = (int32_t)kept + 1;
     else if (known->most <= 2 * guessed) known->most = (int32_t)(2 * guessed < MOST_GUESS ? 2 * guessed + 1 : MOST_GUESS);
   }
@@ -135,10 +130,11 @@ static int64_t guess_limit(guess_record *known, const guess_wish *wish, const se
     known->rest--;
     return 0;
   }
+  if (is_plain_due()) return 0;
   int64_t limit = task->most_guessed;
   if (limit > wish->most) limit = wish->most;
   if (limit > known->most) limit = known->most;
-  const int64_t cost = kind == BY_DRAFT ? COST_OF_TOKEN + COST_OF_DRAFT : COST_OF_TOKEN;
+  const int64_t cost = kind == BY_DRAFT ? cost_of_token() + cost_of_draft() : cost_of_token();
   const int64_t affordable = (known->credit + ADVANCE - COST_OF_GUESS) / cost;
   if (known->credit < MOST_CREDIT && limit > affordable) limit = affordable;
   // Products take tokens in groups of four (mul-mat-repacked.h), and one is not guessed.

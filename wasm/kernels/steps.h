@@ -6,7 +6,7 @@
 #pragma once
 #include "barrier.h"
 #include "prompt-reuse.h"
-#include "step-sums.h"
+#include "step-costs.h"
 
 #define HOLD_STEP (*(volatile uint8_t *)HOLD_STEP_CELL)
 #define STEP_TOKENS ((int32_t *)STEP_TOKENS_CELL) // most tokens of a step; 0: as many as the context was made for
@@ -36,6 +36,7 @@ void kernel_update_slots(server_context *server) {
   if (asked > 0) context->batch = asked < most ? asked : most;
   *LEFT_TOKENS = 0;
   if (STORE_LIMIT > 0) begin_step(server);
+  note_who_runs(server);
   original_update_slots(server);
   IDLE_SLOTS = 0;
 }
@@ -53,8 +54,11 @@ INLINE void leave_step(threadpool *pool, int32_t number) {
 // llama_process, which decodes a batch. llama.cpp answers 2 for a graph that was left; its server would take that for a lack
 // of room and try half of the batch.
 int32_t kernel_process(llama_context *context, int32_t type, const llama_batch *batch) {
-  enum { LEFT = 2, FAILED = -3 };
+  enum { DONE = 0, LEFT = 2, FAILED = -3 };
+  const int64_t tokens = (batch->tokens_end - batch->tokens) / BYTES_OF_TOKEN;
+  const double begin = now_ms();
   int32_t result = original_process(context, type, batch);
+  if (result == DONE && SERVER && context == SERVER->context) learn_step(tokens, GUESSED_TOKENS, (float)(now_ms() - begin));
   // The step of a draft model, which is not part of what may be left: the model's own step is over.
   while (result == LEFT && SERVER && context != SERVER->context) {
     __atomic_store_n(LEAVE_STEP, 0, __ATOMIC_RELAXED);
@@ -62,7 +66,7 @@ int32_t kernel_process(llama_context *context, int32_t type, const llama_batch *
   }
   if (result != LEFT) return result;
   const uint64_t memory_class = context->memory ? *context->memory : 0;
-  if (is_kv_cache(memory_class)) *LEFT_TOKENS = (int32_t)((batch->tokens_end - batch->tokens) / BYTES_OF_TOKEN);
+  if (is_kv_cache(memory_class)) *LEFT_TOKENS = (int32_t)tokens;
   return FAILED;
 }
 

@@ -6,8 +6,9 @@ import type { TextPatch } from "./worker-patches.ts";
 const MOST = 1000;
 
 /**
- * Tells our kernels what a step of the draft model costs (wasm/kernels/draft-model.h), in hundredths of one of the model. A step
- * of one token reads all weights, so that files tell it; a mixture of experts reads fewer, and its draft model costs more then.
+ * Tells our kernels what a step of the draft model costs, in hundredths of one of the model, until they have measured it
+ * (wasm/kernels/step-costs.h). A step of one token reads all weights, so that files tell it, unless the model is a mixture of
+ * experts, which reads fewer.
  */
 export function draftCostPatch(model: readonly BlobLike[], draft: BlobLike): TextPatch {
   const bytes = model.reduce((sum, { size }) => sum + size, 0);
@@ -16,6 +17,6 @@ export function draftCostPatch(model: readonly BlobLike[], draft: BlobLike): Tex
     purpose: "tell what a step of the draft model costs",
     find: "if (argAction === 'load') {",
     replace: `if (argAction === 'load') {
-      new DataView(getHeapU8().buffer).setInt32(${MEMORY_CELLS.costOfDraft}, ${cost}, true);`,
+      new DataView(getHeapU8().buffer).setFloat32(${MEMORY_CELLS.costOfDraft}, ${cost}, true);`,
   };
 }

@@ -298,6 +298,8 @@ export const generationEventSchema = z.discriminatedUnion("type", [
     ids: z.array(z.int().min(0)),
     /** Those of them that were given, and instead of which this engine would have said others. */
     replaced: z.int().min(0),
+    /** Whole answers before this one that did not fit what was asked for, and of which nobody gets anything; absent: none. */
+    failedTries: z.int().min(0).optional(),
   }),
   doneEventSchema,
 ]);

@@ -10,15 +10,19 @@ const SAFE = [2, 9, 18] as const;
 /** Messages at once, where they are removed one by one. */
 const AT_ONCE = 16;
 
-/** Removes the messages of a subject, which may have wildcards. */
+/**
+ * Removes the messages of a subject, which may have wildcards.
+ * @param before those with lower numbers alone
+ */
 export async function removeMessages(
   { streams }: Pick<JetStreamManager, "streams">,
   info: NatsConnection["info"],
   stream: string,
   filter: string,
+  before?: number,
 ): Promise<void> {
   if (info?.cluster === undefined || isSafe(info.version)) {
-    await streams.purge(stream, { filter });
+    await streams.purge(stream, { filter, ...(before !== undefined && { seq: before }) });
     return;
   }
   const { state } = await streams.info(stream, { subjects_filter: filter });
@@ -26,7 +30,7 @@ export async function removeMessages(
   const removeAll = async (subject: string): Promise<void> => {
     for (;;) {
       const last = await streams.getMessage(stream, { last_by_subj: subject });
-      if (!last) return;
+      if (!last || (before !== undefined && last.seq >= before)) return;
       const failure = await streams.deleteMessage(stream, last.seq, false).catch(toError);
       if (!(failure instanceof Error)) continue;
       // Another machine may have done it.

@@ -4,7 +4,10 @@ import type { DaemonMessage } from "../../../src/engine/protocol/messages.ts";
 import { NEVER, promptRequest } from "../../support/engine-fixture.ts";
 import { FakeEngine } from "../../support/fake-engine.ts";
 
-test("a call that an engine would end at is not sent", async () => {
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** A handle on an engine that says nothing by itself, and what it was sent. */
+function handleOf(slots: number) {
   const { spec, info, exited } = new FakeEngine();
   const sent: DaemonMessage[] = [];
   const connection = {
@@ -14,7 +17,11 @@ test("a call that an engine would end at is not sent", async () => {
     post: (message: DaemonMessage) => void sent.push(message),
     end() {},
   };
-  const handle = new EngineHandle(connection, spec, info, 1000);
+  return { handle: new EngineHandle(connection, { ...spec, slots }, info, 60_000), sent };
+}
+
+test("a call that an engine would end at is not sent", async () => {
+  const { handle, sent } = handleOf(1);
   const refused = { code: "internal_error", message: expect.stringContaining("slot") };
   await expect(handle.slots({ action: "erase", slot: 64 }, NEVER)).rejects.toMatchObject(refused);
   await expect(handle.generate(promptRequest("hi", { maxTokens: 0 }), () => {}, NEVER)).rejects.toMatchObject(
@@ -23,4 +30,35 @@ test("a call that an engine would end at is not sent", async () => {
     },
   );
   expect(sent).toEqual([]);
+});
+
+test("a call waits for a cancelled one that still has its slot, when the only other slot is kept for a call that names it", async () => {
+  const { handle, sent } = handleOf(2);
+  const leave = new AbortController();
+  const generate = (signal: AbortSignal, slot?: number): void => {
+    handle.generate(promptRequest("hi", { slot }), () => {}, signal).catch(() => {});
+  };
+  const generated = (): unknown[] =>
+    sent.flatMap((each) => (each.type === "generate" ? [each.request.slot] : []));
+  generate(leave.signal);
+  leave.abort();
+  await turn();
+  void handle.slots({ action: "reserve", slot: 0 }, NEVER);
+  generate(NEVER);
+  await turn();
+  generate(NEVER, 0);
+  await turn();
+  expect(generated()).toEqual([undefined, 0]);
+  handle.receive({ type: "cancelled", call: 1 });
+  await turn();
+  expect(generated()).toEqual([undefined, 0, undefined]);
+});
+
+test("a call has the slot that another has let go", async () => {
+  const { handle, sent } = handleOf(1);
+  void handle.slots({ action: "reserve", slot: 0 }, NEVER);
+  void handle.slots({ action: "release", slot: 0 }, NEVER);
+  handle.generate(promptRequest("hi"), () => {}, NEVER).catch(() => {});
+  await turn();
+  expect(sent.at(-1)).toMatchObject({ type: "generate" });
 });

@@ -1,3 +1,4 @@
+import { jetstreamManager } from "@nats-io/jetstream";
 import { rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { pino } from "pino";
@@ -61,6 +62,32 @@ describe.skipIf(NATS_SERVER === null)("records of a fleet", () => {
     expect(await records.get("b")).toBeUndefined();
     expect(await records.erase("a")).toBeUndefined();
     expect(await records.isErased("a")).toBe(true);
+  });
+
+  test("stay erased when the machine that erases them is gone before it has removed them", async () => {
+    const { records, connection } = await machine();
+    await records.put("a", RECORD);
+    const { nats } = connection;
+    if (!nats) throw new Error("there is no connection");
+    // All that it has done by then.
+    const manager = await jetstreamManager(nats);
+    await manager.jetstream().publish(connection.subject("kept", "a", "erased"), "");
+    expect(await records.get("a")).toBeUndefined();
+    expect(await records.isErased("a")).toBe(true);
+    // Nothing of it is left but that.
+    expect((await manager.streams.info("t_responses")).state.messages).toBe(1);
+  });
+
+  test("are marked as erased before anything of them is removed", async () => {
+    const { records, connection } = await machine();
+    await records.put("a", RECORD);
+    const told: string[] = [];
+    connection.nats?.subscribe("t.kept.>", { callback: (_error, { subject }) => void told.push(subject) });
+    connection.nats?.subscribe("$JS.API.STREAM.PURGE.>", { callback: () => void told.push("purge") });
+    await connection.nats?.flush();
+    expect(await records.erase("a")).toBeUndefined();
+    expect(told).toEqual(["t.kept.a.erased", "purge"]);
+    expect(await records.get("a")).toBeUndefined();
   });
 
   test("are away when the server comes back without JetStream, and one warning says what to do", async () => {

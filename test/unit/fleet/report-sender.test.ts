@@ -52,6 +52,35 @@ describe("what a machine sends of an answer", () => {
     expect(told()).toEqual(["begun", "accepted"]);
   });
 
+  test("has with each sign of life the tokens of an answer that is held back, of its present try alone, if there is room", async () => {
+    const chosen = (): unknown[] =>
+      sent.map(({ kind, payload }): unknown => {
+        if (kind !== "last") return kind;
+        const report = reportSchema.parse(decodeValue(payload, 100_000));
+        return report.type === "events" ? report.chosen : report.type;
+      });
+    sender.begin(BEGUN);
+    await vi.advanceTimersByTimeAsync(1);
+    sender.alive();
+    sender.chosen({ ids: [1, 2], replaced: 1, failedTries: 0 });
+    sender.chosen({ ids: [3], replaced: 0, failedTries: 1 });
+    sender.alive();
+    sender.alive();
+    expect(chosen()).toEqual(["begun", { ids: [3], replaced: 0, failedTries: 1 }, "alive"]);
+    sender.event(text("a".repeat(WINDOW_BYTES / 2)));
+    sender.event(text("a".repeat(WINDOW_BYTES / 2)));
+    await vi.advanceTimersByTimeAsync(10);
+    sender.alive();
+    sent = [];
+    sender.chosen({ ids: [4], replaced: 0, failedTries: 1 });
+    sender.alive();
+    expect(chosen()).toEqual(["alive"]);
+    sender.read(2 * WINDOW_BYTES);
+    sender.alive();
+    sender.alive();
+    expect(chosen()).toEqual(["alive", { ids: [4], replaced: 0, failedTries: 1 }, "alive"]);
+  });
+
   test("begins with its first events", async () => {
     sender.begin(BEGUN);
     expect(told()).toEqual([]);

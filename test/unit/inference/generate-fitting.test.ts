@@ -7,7 +7,12 @@ import { NEVER, promptRequest } from "../../support/engine-fixture.ts";
 type Done = Extract<GenerationEvent, { type: "done" }>;
 
 /** Generates with an engine that says one text after the other; only "right" fits. */
-async function generate(texts: readonly string[], done: Partial<Done> = {}) {
+async function generate(
+  texts: readonly string[],
+  done: Partial<Done> = {},
+  further: Partial<GenerationRequest> = {},
+  failedTries?: number,
+) {
   const requests: GenerationRequest[] = [];
   const events: GenerationEvent[] = [];
   const engine = {
@@ -16,6 +21,7 @@ async function generate(texts: readonly string[], done: Partial<Done> = {}) {
       requests.push(request);
       onEvent({ type: "start" });
       onEvent({ type: "prompt-progress", processed: 1, total: 1 });
+      if (request.reportsTokens) onEvent({ type: "tokens", ids: [text.length], replaced: 0 });
       for (const piece of text) onEvent({ type: "text-delta", text: piece });
       onEvent({ ...DONE, ...done });
       return Promise.resolve();
@@ -23,13 +29,14 @@ async function generate(texts: readonly string[], done: Partial<Done> = {}) {
   };
   const check = (held: readonly GenerationEvent[]): string | undefined =>
     textOf(held) === "right" ? undefined : `"${textOf(held)}" is wrong`;
-  const request = promptRequest("Q", { sampling: { seed: 5, temperature: 0 } });
+  const request = promptRequest("Q", { sampling: { seed: 5, temperature: 0 }, ...further });
   const failure: unknown = await generateFitting(
     engine,
     request,
     check,
     (event) => events.push(event),
     NEVER,
+    failedTries,
   ).catch((error: unknown) => error);
   return { requests, events, failure, text: textOf(events) };
 }
@@ -59,6 +66,28 @@ describe("an answer that is checked when it is complete", () => {
     ]);
     expect(text).toBe("right");
     expect(events.filter(({ type }) => type === "start" || type === "done")).toHaveLength(2);
+  });
+
+  test("tells the tokens of each try before it is complete", async () => {
+    const { events } = await generate(["wrong", "right"], {}, { reportsTokens: true });
+    expect(events.filter(({ type }) => type !== "text-delta")).toEqual([
+      { type: "start" },
+      { type: "prompt-progress", processed: 1, total: 1 },
+      { type: "tokens", ids: [5], replaced: 0, failedTries: 0 },
+      { type: "tokens", ids: [5], replaced: 0, failedTries: 1 },
+      expect.objectContaining({ type: "done" }),
+    ]);
+  });
+
+  test("goes on with the try that another machine has begun, and begins the next one itself", async () => {
+    const begun = { given: [1, 2] };
+    const { requests, text } = await generate(["wrong", "right"], {}, begun, 1);
+    expect(text).toBe("right");
+    expect(requests[0]).toMatchObject({ ...begun, sampling: { seed: 6, temperature: 0.7 } });
+    expect(requests[1]?.sampling).toEqual({ seed: 7, temperature: 0.7 });
+    expect(requests[1]).not.toHaveProperty("given");
+    // Whatever another machine says, there is one try.
+    expect((await generate(["right"], {}, begun, 1e9)).text).toBe("right");
   });
 
   test("fails after three tries, and says what is wrong", async () => {

@@ -276,7 +276,7 @@ function draftWith(read: number, memoryClass = KV_CACHE): void {
   view.setBigUint64(DRAFT_CONTEXT + 1024, memoryClass, true);
   setInt(TOKENS_READ, read);
   setInt(FALLBACK_MARK, 0);
-  setInt(MEMORY_CELLS.costOfDraft, COST_OF_DRAFT);
+  view.setFloat32(MEMORY_CELLS.costOfDraft, COST_OF_DRAFT, true);
 }
 
 /** Asks it for a guess behind a text in which nothing repeats; returns how many tokens it may guess. */
