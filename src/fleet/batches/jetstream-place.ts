@@ -82,17 +82,26 @@ export class JetStreamPlace {
 
   /** Tells without delay that a batch has changed; what is lost is found when it is looked for. */
   nudge(batch: string): void {
-    this.#connection.publish(this.#connection.subject("batchnews"), encoder.encode(batch));
+    this.tell("batchnews", encoder.encode(batch));
   }
 
   /** Calls back when a batch may have changed; undefined: any may have. */
   onNews(listener: (batch: string | undefined) => void): void {
-    this.#connection.listen(this.#connection.subject("batchnews"), (data) => {
+    this.listen("batchnews", (data) => {
       // Older machines do not say which.
       const batch = decoder.decode(data.subarray(0, LONGEST_ID));
       listener(batch === "" ? undefined : batch);
     });
     this.onChange(() => listener(undefined));
+  }
+
+  /** Tells all machines something, this one as well, without anything stored. */
+  tell(word: string, data: Uint8Array): void {
+    this.#connection.publish(this.#connection.subject(word), data);
+  }
+
+  listen(word: string, read: (data: Uint8Array) => void): void {
+    this.#connection.listen(this.#connection.subject(word), read);
   }
 
   /** Calls back when the connection is made or lost. */

@@ -12,6 +12,7 @@ import { BatchLeader, type LeadOptions } from "./lead-batch.ts";
 import type { Leases } from "./leases.ts";
 import { RunnerOfLines, type LineRunnerOptions } from "./run-lines.ts";
 import type { SharedBatch } from "./batch-record.ts";
+import type { ToldRefusals } from "./told-refusals.ts";
 
 /** How often batches are looked at when nothing is heard of them. */
 const LOOK_MS = 1000;
@@ -37,6 +38,7 @@ const LOST_MS = 30_000;
 export interface SharedRunnerOptions extends LeadOptions, LineRunnerOptions {
   readonly place: JetStreamPlace;
   readonly leases: Leases;
+  readonly refusals: ToldRefusals;
   readonly pool: LinePool;
   readonly formats: Readonly<Record<string, BatchFormat>>;
   readonly runLine: RunLine;
@@ -102,7 +104,8 @@ export class SharedRunner {
   /** Why a batch waits, for its users. */
   async waiting(id: string): Promise<string | undefined> {
     const batch = await this.#options.store.recorded(id);
-    return batch && (await this.#missing.reason(batch));
+    if (batch?.status !== "in_progress") return undefined;
+    return (await this.#missing.reason(batch)) ?? (await this.#options.refusals.reason(id));
   }
 
   /** Stops running lines and leading: other machines go on. */
