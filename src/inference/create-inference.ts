@@ -20,6 +20,7 @@ import type { FollowWork } from "./follow-work.ts";
 import { inRoom } from "./generate-in-room.ts";
 import { givingWay } from "./giving-way.ts";
 import { NamedSlot, slotWithin } from "./named-slot.ts";
+import { grammarMaker, type MakeElsewhere } from "./make-grammar.ts";
 import { ModelLeases } from "./model-leases.ts";
 import { GenerationStream } from "./generation-stream.ts";
 import type {
@@ -60,6 +61,8 @@ export interface InferenceOptions {
   isBackground?: (() => boolean) | undefined;
   /** Told of all work; absent: only the metrics are. */
   followWork?: FollowWork | undefined;
+  /** Makes grammars that take long; absent: they are made here, and everything else waits. */
+  makeElsewhere?: MakeElsewhere | undefined;
 }
 
 /** Creates the {@link Inference} of a daemon or a page. */
@@ -78,6 +81,7 @@ class InferenceService implements Inference {
   readonly #queues: EngineQueues;
   readonly #accounting: RequestAccounting;
   readonly #uncounted: RequestAccounting;
+  readonly #makeElsewhere: MakeElsewhere | undefined;
 
   constructor({
     models,
@@ -87,7 +91,9 @@ class InferenceService implements Inference {
     onRepetition = () => undefined,
     isBackground = () => false,
     followWork,
+    makeElsewhere,
   }: InferenceOptions) {
+    this.#makeElsewhere = makeElsewhere;
     this.#models = models;
     this.#leases = new ModelLeases(models);
     this.#guardsRepetition = config.models.repetition_guard;
@@ -124,7 +130,12 @@ class InferenceService implements Inference {
       account.answeredBy(model.alias);
       const loadMs = account.elapsedMs;
       const asked = { ...withAdapter(request, lease), slot: slotWithin(request.slot, engine.spec.slots) };
-      const resolved = resolveGeneration(asked, model, engine.info);
+      const resolved = await resolveGeneration(
+        asked,
+        model,
+        engine.info,
+        grammarMaker(this.#makeElsewhere, signal),
+      );
       const isBusy = this.#queues.of(engine, model.alias).running > 0;
       const wish = {
         tokens: await admissionTokens(engine, resolved.request, isBusy, signal),
