@@ -125,11 +125,14 @@ const LONG_GRAMMAR = 8192;
 
 /** Each may be a state to begin with, and llama.cpp compares each of those with all others. */
 const MAX_CHOICES = 8_192;
-/** Literals, classes and comments, and what makes choices. */
-const CHOICES = /"(?:\\.|[^"\\\n])*"|\[(?:\\.|[^\]\\\n])*\]|#[^\n]*|[|?*+]|\{[\d,\s]*\}/g;
+/**
+ * Literals, classes and comments, and what makes choices. A literal or class without an end is matched, too: from each that is
+ * not, the rest of the grammar would be looked through.
+ */
+const CHOICES = /"(?:\\.|[^"\\\n])*"?|\[(?:\\.|[^\]\\\n])*\]?|#[^\n]*|[|?*+]|\{[\d,\s]*\}/g;
 
 /** Literals, classes and comments, which stay as they are, and names. */
-const PARTS = /"(?:\\.|[^"\\\n])*"|\[(?:\\.|[^\]\\\n])*\]|#[^\n]*|([a-zA-Z][\w-]*)/g;
+const PARTS = /"(?:\\.|[^"\\\n])*"?|\[(?:\\.|[^\]\\\n])*\]?|#[^\n]*|([a-zA-Z][\w-]*)/g;
 
 function withoutUnderscores(definition: string): string {
   const names = new Set([...definition.matchAll(PARTS)].flatMap(([, name]) => name ?? []));

@@ -11,6 +11,7 @@ export interface OllamaParts {
   readonly model?: GgufFile;
   readonly projector?: GgufFile;
   readonly adapter?: GgufFile;
+  readonly draft?: GgufFile;
   readonly template?: string;
   readonly system?: string;
   readonly params?: object;
@@ -25,7 +26,17 @@ const LAYER = "application/vnd.ollama.image.";
 
 /** Adds a model to a store as `ollama pull` and `ollama create` write it; returns the path of its weights. */
 export function addToOllama(folder: string, parts: OllamaParts): string {
-  const { name, model = tinyLlama(), projector, adapter, params, messages, config = {}, more = {} } = parts;
+  const {
+    name,
+    model = tinyLlama(),
+    projector,
+    adapter,
+    draft,
+    params,
+    messages,
+    config = {},
+    more = {},
+  } = parts;
   const blobs = path.join(folder, "blobs");
   mkdirSync(blobs, { recursive: true });
   const blob = (bytes: Buffer): string => {
@@ -54,6 +65,7 @@ export function addToOllama(folder: string, parts: OllamaParts): string {
     layer("model", weights(model)),
     ...(projector ? [layer("projector", weights(projector))] : []),
     ...(adapter ? [layer("adapter", weights(adapter))] : []),
+    ...(draft ? [layer("draft", weights(draft))] : []),
     ...texts.flatMap(([kind, text]) => (text === undefined ? [] : [layer(kind, text)])),
   ];
   const json = Buffer.from(JSON.stringify({ model_format: "gguf", ...config }));

@@ -30,7 +30,7 @@ export function importCommand(io: CliIo): Command {
     .option("--copy", "copy files that cannot be linked, instead of using them where they are")
     .action(async (names: string[], options: ImportOptions) => {
       const lines = connect(io, options).lines(importLineSchema, "POST", "/api/models/import", {
-        from: sourceOf(options.from, io.env),
+        from: await sourceOf(options.from, io.env),
         ...(names.length > 0 && { models: names }),
         ...(options.copy && { copy: true }),
         stream: true,
@@ -64,9 +64,9 @@ export function importCommand(io: CliIo): Command {
 }
 
 /** The folder in this user's environment, which the daemon's may not name; a path as it is from here. */
-function sourceOf(from: string, env: NodeJS.ProcessEnv): string {
+async function sourceOf(from: string, env: NodeJS.ProcessEnv): Promise<string> {
   if (!isStore(from)) return path.resolve(from);
-  return storeFolders(from, env).find((folder) => existsSync(folder)) ?? from;
+  return (await storeFolders(from, env)).find((folder) => existsSync(folder)) ?? from;
 }
 
 function progressOf({

@@ -16,7 +16,7 @@ const tokenFields = {
 const probabilitiesField = z
   .array(z.object({ ...tokenFields, top_logprobs: z.array(z.object(tokenFields)) }))
   .optional()
-  .describe("With n_probs.");
+  .describe("With n_probs or logprobs.");
 type Probabilities = NonNullable<z.output<typeof probabilitiesField>>;
 
 const sharedFields = {

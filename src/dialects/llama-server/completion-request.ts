@@ -16,6 +16,11 @@ export function choicesOf(body: GenerationBody): number {
   return body.n_cmpl ?? body.n ?? 1;
 }
 
+/** Alternatives of each token that the answer tells; undefined: none, and no log-probabilities. */
+export function alternativesOf(body: GenerationBody): number | undefined {
+  return (body.n_probs ?? body.logprobs) || undefined;
+}
+
 /** A request for each choice of each input, in the order of the inputs. */
 export function toRequests(
   body: GenerationBody,
@@ -31,7 +36,7 @@ export function toRequests(
     ...(limit !== undefined && { maxTokens: Math.max(1, limit) }),
     stop: body.stop == null ? undefined : [body.stop].flat().filter((text) => text !== ""),
     format: toConstraint(body, { param: "format", format: { type: "text" } }),
-    logprobs: (body.n_probs ?? body.logprobs) || (body.return_tokens ? 0 : undefined),
+    logprobs: alternativesOf(body) ?? (body.return_tokens ? 0 : undefined),
     // llama.cpp's server counts those without text among the tokens, too.
     ...(body.return_tokens && { emptyTokens: true }),
     ...toEngineFields(body),

@@ -12,7 +12,7 @@ import {
   toCompletion,
   toCompletionChunks,
 } from "./completion-answer.ts";
-import { isOnlyRead, promptText, tokenLimitOf, toRequests } from "./completion-request.ts";
+import { alternativesOf, isOnlyRead, promptText, tokenLimitOf, toRequests } from "./completion-request.ts";
 import {
   completionRequestSchema,
   type GenerationBody,
@@ -101,7 +101,7 @@ async function answer(
     model,
     settings: generationSettings(sampling, { limit, stop: requests[0]?.stop ?? [], stream }),
     tokens: body.return_tokens ?? false,
-    probabilities: (body.n_probs ?? 0) > 0,
+    probabilities: alternativesOf(body) !== undefined,
     progress: body.return_progress ?? false,
     onlyRead: isOnlyRead(body),
     fields: body.response_fields ?? undefined,

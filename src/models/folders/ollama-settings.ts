@@ -16,6 +16,8 @@ interface OllamaTexts {
   readonly licenses: readonly string[];
   /** JSON, with the names of renderer and parser, among others. */
   readonly config: string | undefined;
+  /** Whether there is also a draft model, which is no text. */
+  readonly hasDraft: boolean;
 }
 
 const parametersSchema = z.record(
@@ -30,6 +32,10 @@ const configSchema = z.object({
   parser: z.string().optional(),
   requires: z.string().optional(),
 });
+
+/** Answers are the same without it. */
+const DRAFT_NOTE =
+  "DRAFT is left out: an import brings no draft model; DRAFT in a Modelfile of yours can name one.";
 
 /** The settings of a model of Ollama as lines of a Modelfile, without those that would not be valid here. */
 export function ollamaSettings(texts: OllamaTexts): { settings: string[]; notes: string[] } {
@@ -69,6 +75,7 @@ export function ollamaSettings(texts: OllamaTexts): { settings: string[]; notes:
   keep("PARSER", () => textLines("PARSER", parser));
   keep("REQUIRES", () => textLines("REQUIRES", requires));
   keep("LICENSE", () => texts.licenses.flatMap((license) => textLines("LICENSE", license)));
+  if (texts.hasDraft) notes.push(DRAFT_NOTE);
   return { settings, notes: [...notes, ...modelfileNotes(settings.join("\n"))] };
 }
 

@@ -14,7 +14,11 @@ const NAMESPACE = "library";
 const MAX_MANIFESTS = 10_000;
 
 const layerSchema = z.object({ mediaType: z.string(), digest: z.string() });
-const manifestSchema = z.object({ config: layerSchema.optional(), layers: z.array(layerSchema) });
+const manifestSchema = z.object({
+  config: layerSchema.optional(),
+  /** Ollama writes null for none. */
+  layers: z.array(layerSchema).nullable(),
+});
 type Layer = z.output<typeof layerSchema>;
 
 /** What the layers of a manifest are. */
@@ -69,10 +73,12 @@ function shortName(host: string, namespace: string, model: string): string {
 
 async function readModel(folder: string, file: string): Promise<Omit<FoundModel, "name" | "wish">> {
   const manifest = parseManifest(await readSmallFile(folder, file));
+  const layers = manifest.layers ?? [];
   const blob = async ({ digest }: Layer): Promise<string> => await blobPath(folder, digest);
-  const of = (kind: string): Layer[] => manifest.layers.filter(({ mediaType }) => mediaType === LAYER + kind);
+  const of = (...kinds: string[]): Layer[] =>
+    layers.filter(({ mediaType }) => kinds.some((kind) => mediaType === LAYER + kind));
   const [weights, ...more] = of("model");
-  if (!weights) throw new ServiceError("invalid_model_file", whyWithoutWeights(manifest.layers));
+  if (!weights) throw new ServiceError("invalid_model_file", whyWithoutWeights(layers));
   if (more.length > 0)
     throw new ServiceError(
       "invalid_model_file",
@@ -80,18 +86,20 @@ async function readModel(folder: string, file: string): Promise<Omit<FoundModel,
     );
   const [projector] = of("projector");
   const read = async (layer: Layer): Promise<string> => await readSmallFile(folder, await blob(layer));
-  const texts = async (kind: string): Promise<string[]> => await Promise.all(of(kind).map(read));
+  const texts = async (...kinds: string[]): Promise<string[]> => await Promise.all(of(...kinds).map(read));
   return {
     files: [await blob(weights)],
     projector: projector && (await blob(projector)),
     adapters: await Promise.all(of("adapter").map(blob)),
     ...ollamaSettings({
-      template: (await texts("template")).at(-1),
+      // Its first versions called it a prompt.
+      template: (await texts("template", "prompt")).at(-1),
       system: (await texts("system")).at(-1),
       parameters: (await texts("params")).at(-1),
       messages: (await texts("messages")).at(-1),
       licenses: await texts("license"),
-      config: manifest.config && (await read(manifest.config)),
+      config: manifest.config?.digest ? await read(manifest.config) : undefined,
+      hasDraft: of("draft").length > 0,
     }),
   };
 }

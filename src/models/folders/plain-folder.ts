@@ -33,7 +33,13 @@ export async function readPlainFolder(folder: string): Promise<FolderContents> {
   const broken = listing.files
     .filter((file) => shardOf(file)?.index === 1 && !used.has(absolute(folder, file)))
     .map((name) => ({ name, reason: "some of its parts are missing" }));
-  return { models, leftOut: [...listing.leftOut, ...broken] };
+  const foreign = [...listing.safetensors]
+    .filter((name) => !byFolder.has(name))
+    .map((name) => ({
+      name: name === "." ? path.basename(folder) : name,
+      reason: "it is in Safetensors, not GGUF",
+    }));
+  return { models, leftOut: [...listing.leftOut, ...broken, ...foreign] };
 }
 
 /** The name that a file gives to its model; that of its folder as well where it says nothing. */
@@ -65,6 +71,8 @@ function absolute(folder: string, relative: string): string {
 /** The GGUF files of a folder, as paths relative to it, separated by `/`. */
 class Listing {
   readonly files: string[] = [];
+  /** The folders that have weights in Safetensors, as LM Studio has for MLX. */
+  readonly safetensors = new Set<string>();
   readonly leftOut: LeftOut[] = [];
   readonly #root: string;
   #entries = 0;
@@ -89,6 +97,7 @@ class Listing {
         if (depth < MAX_DEPTH && !entry.name.startsWith(".") && !hasInvisible(entry.name))
           await this.add(relative, depth + 1);
       } else if (/\.gguf$/i.test(entry.name)) await this.#addFile(relative, entry);
+      else if (/\.safetensors$/i.test(entry.name)) this.safetensors.add(path.posix.dirname(relative));
     }
   }
 

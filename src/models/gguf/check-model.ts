@@ -29,6 +29,15 @@ const WORDPIECE_TOKENS: readonly (readonly [key: string, id: number, name: strin
 ];
 /** enum llama_pooling_type: unspecified, none, mean, first token, last token, rank. Other values crash an engine. */
 const POOLING_TYPES: ReadonlySet<number> = new Set([-1, 0, 1, 2, 3, 4]);
+/** Ollama's own names for architectures that llama.cpp has under others, with other keys and tensors. */
+const OLLAMA_ARCHITECTURES: ReadonlySet<string> = new Set([
+  "deepseekocr",
+  "glm4moelite",
+  "glmocr",
+  "gptoss",
+  "mllama",
+  "qwen25vl",
+]);
 /** Keys of models without attention, whose headers say that they have no heads. */
 const WITHOUT_ATTENTION = /\.(?:ssm|wkv|shortconv|rwkv|token_shift)/;
 
@@ -99,6 +108,19 @@ function shown(value: MetadataValue | undefined): string {
   if (value === undefined) return "missing";
   if (typeof value === "number") return Number.isSafeInteger(value) ? String(value) : "out of all bounds";
   return "not a number";
+}
+
+/**
+ * Refuses the form of GGUF that Ollama has made for some architectures, which llama.cpp reads only with Ollama's changes.
+ * @throws InvalidGguf
+ */
+export function checkForm(architecture: string, headers: readonly GgufHeader[]): void {
+  const isForOllama =
+    OLLAMA_ARCHITECTURES.has(architecture) || headers.some(({ tensors }) => tensors.hasEncoder);
+  if (!isForOllama) return;
+  throw new InvalidGguf(
+    "it is in a form that only Ollama reads; get the model from the hub, where its GGUF files are llama.cpp's",
+  );
 }
 
 /**

@@ -11,6 +11,8 @@ export interface TensorSums {
   readonly mainType: string | undefined;
   /** Whether it has a reranker's output head. */
   readonly hasRankHead: boolean;
+  /** Whether it has the encoder of images or sounds that belongs into a projector's file. */
+  readonly hasEncoder: boolean;
   readonly weightBytes: WeightBytes;
   /** Where the data of the tensors begins in the file. */
   readonly dataStart: number;
@@ -44,6 +46,8 @@ const DEFAULT_ALIGNMENT = 32;
 const MIN_BITS_PER_WEIGHT = 1;
 const RANK_HEAD = "cls.output.weight";
 const IN_A_BLOCK = /^blk\.\d+\./;
+/** llama.cpp's names for the parts of encoders, and of what leads from them to the model. */
+const IN_AN_ENCODER = /^(?:v|a|mm)\./;
 
 /**
  * Reads the tensor list that follows the keys, and checks that the tensors' data is inside the file, in the same order,
@@ -62,6 +66,7 @@ export async function readTensors(
   const alignment = readAlignment(metadata);
   const weightsByType = new Map<number, number>();
   let hasRankHead = false;
+  let hasEncoder = false;
   let parameters = 0;
   let dataLength = 0;
   const names = new Set<string>();
@@ -79,6 +84,7 @@ export async function readTensors(
     }
     next = known && Math.ceil((offset + length) / alignment) * alignment;
     if (name === RANK_HEAD) hasRankHead = true;
+    if (IN_AN_ENCODER.test(name)) hasEncoder = true;
     parameters += weights;
     weightsByType.set(type, (weightsByType.get(type) ?? 0) + weights);
     dataLength = Math.max(dataLength, offset + length);
@@ -94,7 +100,15 @@ export async function readTensors(
       `it is truncated: it should have ${dataStart + dataLength} bytes and has ${fileSize}`,
     );
   }
-  return { count, parameters, mainType: mainType(weightsByType), hasRankHead, weightBytes: bytes, dataStart };
+  return {
+    count,
+    parameters,
+    mainType: mainType(weightsByType),
+    hasRankHead,
+    hasEncoder,
+    weightBytes: bytes,
+    dataStart,
+  };
 }
 
 /** @throws InvalidGguf */

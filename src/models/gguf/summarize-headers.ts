@@ -1,6 +1,6 @@
 import type { GgufSummary } from "../model.ts";
 import { callTokens, infillTokens } from "./vocabulary-markers.ts";
-import { checkFigures, checkShards } from "./check-model.ts";
+import { checkFigures, checkForm, checkShards } from "./check-model.ts";
 import { FILE_TYPE_NAMES } from "./ggml-types.ts";
 import { InvalidGguf } from "./byte-reader.ts";
 import type { GgufHeader } from "./read-header.ts";
@@ -49,6 +49,7 @@ export function summarizeHeaders(headers: readonly [GgufHeader, ...GgufHeader[]]
   if (parameters === 0) throw new InvalidGguf("it holds no weights");
   const auxiliary = auxiliaryKind(first, architecture);
   if (!auxiliary) {
+    checkForm(architecture, headers);
     const tensors = headers.reduce((sum, header) => sum + header.tensors.count, 0);
     checkFigures(first.metadata, architecture, tensors);
     const template = first.metadata.get("tokenizer.chat_template");

@@ -142,7 +142,7 @@ async function createEither(
 
 /** The first folder of a program that is there. */
 async function storeFolder(store: Store): Promise<string> {
-  const candidates = storeFolders(store);
+  const candidates = await storeFolders(store);
   for (const folder of candidates) {
     const stats = await stat(folder).catch(throwExhaustion);
     if (stats?.isDirectory()) return folder;

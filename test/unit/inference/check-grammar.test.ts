@@ -44,6 +44,8 @@ describe("a grammar of 256 KiB", () => {
   test.each([
     ["that cannot be read", longest("root ::= ", "[a]\n "), /it needs a rule's name in line 2/],
     ["without an end", longest('root ::= "', "a"), /it needs a character/],
+    ["of classes without ends", longest("root ::= ", "["), /it needs a character/],
+    ["of literals without ends", longest("root ::= ", '"\\'), /it needs an escape/],
     ["that begins with itself", longest("root ::= root ", "[a]"), /its rule "root" begins with itself/],
   ])("%s is refused before the model is asked for", async (_what, grammar, message) => {
     const all = testApp();
@@ -54,8 +56,10 @@ describe("a grammar of 256 KiB", () => {
     });
   });
 
-  test("that cannot be read is called by the name of its field", async () => {
-    const guided_grammar = longest("root ::= root ", "[a]");
+  test.each([
+    ["that cannot be read", longest("root ::= root ", "[a]")],
+    ["of classes without ends", longest("root ::= ", "[")],
+  ])("%s is called by the name of its field", async (_what, guided_grammar) => {
     const answer = await testApp().post("/v1/completions", { prompt: "hi", guided_grammar });
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({

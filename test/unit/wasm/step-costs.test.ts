@@ -256,21 +256,21 @@ describe("guesses", () => {
   });
 });
 
-describe("the cost of a draft model's step", () => {
-  /** It guesses so many tokens in a step that takes so long. */
-  function draft(tokens: number, ms: number): void {
-    setPointer(DRAFT + 288, DRAFT_CONTEXT);
-    setInt(DRAFT_CONTEXT + 16, 64);
-    setPointer(DRAFT_CONTEXT + 256, DRAFT_CONTEXT + 1024);
-    view.setBigUint64(DRAFT_CONTEXT + 1024, KV_CACHE, true);
-    setInt(TOKENS_READ, 99);
-    setInt(DRAFT_TOKENS, tokens);
-    guessedAt(0);
-    view.setFloat64(CLOCK_STEP, ms, true);
-    view.setUint8(WISH, 1);
-    call.draft(BigInt(DRAFT), BigInt(WISHES));
-  }
+/** A draft model guesses so many tokens in a step that takes so long. */
+function draft(tokens: number, ms: number): void {
+  setPointer(DRAFT + 288, DRAFT_CONTEXT);
+  setInt(DRAFT_CONTEXT + 16, 64);
+  setPointer(DRAFT_CONTEXT + 256, DRAFT_CONTEXT + 1024);
+  view.setBigUint64(DRAFT_CONTEXT + 1024, KV_CACHE, true);
+  setInt(TOKENS_READ, 99);
+  setInt(DRAFT_TOKENS, tokens);
+  guessedAt(0);
+  view.setFloat64(CLOCK_STEP, ms, true);
+  view.setUint8(WISH, 1);
+  call.draft(BigInt(DRAFT), BigInt(WISHES));
+}
 
+describe("the cost of a draft model's step", () => {
   test("is told by files first, and then by what its steps take", () => {
     steps(4, PLAIN_MS);
     draft(1, 0.2 * PLAIN_MS);

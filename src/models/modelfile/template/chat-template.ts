@@ -25,11 +25,19 @@ export function chatTemplate(template: string, line: number): string {
 
 /** An action that cannot be Jinja: a capitalized field, a variable with a dollar sign, a keyword within `{{ }}`. */
 const GO_ACTION = /\{\{-?\s*(?:(?:if|range|with|else|end)\b|\.[A-Z]|\$)/;
-/** A Jinja statement, or at least the variable with the conversation. */
-const JINJA = /\{%|\{\{[^}]*(?<![.\w])messages\b/;
+/** The variable with the conversation, as Jinja calls it. */
+const MESSAGES = /(?<![.\w])messages\b/;
 
+/** It has a Jinja statement, or at least shows the conversation. */
 function isJinja(template: string): boolean {
-  return JINJA.test(template) && !GO_ACTION.test(template);
+  if (GO_ACTION.test(template)) return false;
+  return template.includes("{%") || template.split("}").some(showsMessages);
+}
+
+/** @param text between braces that close */
+function showsMessages(text: string): boolean {
+  const open = text.indexOf("{{");
+  return open >= 0 && MESSAGES.test(text.slice(open));
 }
 
 function translate(nodes: readonly GoNode[]): string {

@@ -71,12 +71,22 @@ function splitPieces(template: string): Piece[] {
   }
 }
 
+/** A string in double quotes up to its end, what begins the other parts in which braces do not count, and an action's end. */
+const PART = /"(?:[^"\\\n]|\\.)*("?)|`|\/\*|\}\}/g;
+
 /** Position of an action's `}}`; braces in its strings and comments do not count. */
 function findClose(template: string, from: number): number {
-  const part = /"(?:[^"\\\n]|\\.)*"|`[^`]*`|\/\*[^]*?\*\/|\}\}/g;
-  part.lastIndex = from;
-  for (let match = part.exec(template); match; match = part.exec(template)) {
-    if (match[0] === "}}") return match.index;
+  PART.lastIndex = from;
+  for (let match = PART.exec(template); match; match = PART.exec(template)) {
+    const [part, quote] = match;
+    if (part === "}}") return match.index;
+    // One that has no end is the end of the search: it would be repeated from everything within it.
+    if (quote === "") throw new TemplateProblem(match.index, "a string is not closed");
+    if (quote !== undefined) continue;
+    const [end, what] = part === "`" ? ["`", "a string"] : ["*/", "a comment"];
+    const at = template.indexOf(end, PART.lastIndex);
+    if (at === -1) throw new TemplateProblem(match.index, `${what} is not closed`);
+    PART.lastIndex = at + end.length;
   }
   throw new TemplateProblem(from, "an action that begins with {{ is not closed");
 }

@@ -103,17 +103,20 @@ describe("a completion", () => {
     expect(chunks.at(-1)).toMatchObject({ id_slot: 2, prompt: "<s>hi", stop_type: "eos" });
   });
 
-  test("reports token ids and probabilities when asked, whole or streamed", async () => {
-    const wishes = { prompt: "hi", n_probs: 1, return_tokens: true };
-    const { json, app } = await complete(wishes, WITH_LOGPROBS);
-    const expected = [token(5, "Hello"), token(6, " world")];
-    expect(json).toMatchObject({ tokens: [5, 6], completion_probabilities: expected });
-    const streamed = await sseEvents(await app.post("/completion", { ...wishes, stream: true }));
-    expect(JSON.parse(streamed[0]?.data ?? "")).toMatchObject({
-      tokens: [5],
-      completion_probabilities: [expected[0]],
-    });
-  });
+  test.each(["n_probs", "logprobs"])(
+    "reports token ids, and probabilities for %s, whole or streamed",
+    async (field) => {
+      const wishes = { prompt: "hi", [field]: 1, return_tokens: true };
+      const { json, app } = await complete(wishes, WITH_LOGPROBS);
+      const expected = [token(5, "Hello"), token(6, " world")];
+      expect(json).toMatchObject({ tokens: [5, 6], completion_probabilities: expected });
+      const streamed = await sseEvents(await app.post("/completion", { ...wishes, stream: true }));
+      expect(JSON.parse(streamed[0]?.data ?? "")).toMatchObject({
+        tokens: [5],
+        completion_probabilities: [expected[0]],
+      });
+    },
+  );
 
   test("has only the fields that are named, by their paths", async () => {
     const fields = ["content", "timings/prompt_n", "nothing", "timings/no", "__proto__/a", "constructor"];

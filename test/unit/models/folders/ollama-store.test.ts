@@ -1,11 +1,11 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
 import { placeFile } from "../../../../src/models/import/place-file.ts";
 import { readModelFolder } from "../../../../src/models/folders/read-model-folder.ts";
 import { addToOllama, writeManifest } from "../../../support/model-stores.ts";
-import { tinyLora, tinyProjector } from "../../../support/tiny-models.ts";
+import { tinyLlama, tinyLora, tinyProjector } from "../../../support/tiny-models.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 
 const GO_TEMPLATE = "{{ if .System }}{{ .System }}\n{{ end }}{{ .Prompt }}\n{{ .Response }}";
@@ -87,6 +87,38 @@ it("a template that cannot be translated, and damaged texts, are left out with t
   ]);
 });
 
+it("what the first versions of Ollama wrote, and what lies beside models, does no harm", async () => {
+  const folder = await temporaryFolder();
+  const weights = addToOllama(folder, { name: "old:7b", more: { prompt: GO_TEMPLATE, embed: "[]" } });
+  const names = path.join(folder, "manifests/registry.ollama.ai/library/old");
+  const manifest: object = JSON.parse(readFileSync(path.join(names, "7b"), "utf8"));
+  writeManifest(folder, "unconfigured:7b", { ...manifest, config: { mediaType: "", digest: "", size: 0 } });
+  for (const beside of [names, path.join(names, "../.."), path.join(folder, "manifests")])
+    writeFileSync(path.join(beside, ".DS_Store"), "");
+  writeFileSync(`${weights}-partial`, "");
+  writeFileSync(`${weights}-partial-0`, "{}");
+  const settings = [`TEMPLATE """${GO_TEMPLATE}"""`];
+  expect(await readModelFolder(folder)).toMatchObject({
+    models: [
+      { name: "old:7b", files: [weights], settings, notes: [] },
+      { name: "unconfigured:7b", files: [weights], settings, notes: [] },
+    ],
+    leftOut: [],
+  });
+});
+
+it("a draft model is left out with a note", async () => {
+  const folder = await temporaryFolder();
+  addToOllama(folder, {
+    name: "quick:4b",
+    draft: tinyLlama({ blocks: 1 }),
+    params: { draft_num_predict: 4 },
+  });
+  const [model] = (await readModelFolder(folder)).models;
+  expect(model?.notes).toContainEqual(expect.stringMatching(/^DRAFT is left out: /));
+  expect(model?.notes).toContainEqual(expect.stringMatching(/^PARAMETER draft_num_predict /));
+});
+
 it.each([
   ["llama3.2:1b", "llama3.2:1b", "llama3.2:1b"],
   ["registry.ollama.ai/ada/tiny/latest", "ada/tiny:latest", "ada-tiny:latest"],
@@ -106,6 +138,7 @@ it("what has no weights of its own in GGUF is left out with the reason", async (
   });
   mkdirSync(path.join(folder, "blobs"));
   writeManifest(folder, "cloud:1t", { layers: [layer("license")] });
+  writeManifest(folder, "remote:1t", { schemaVersion: 2, config: layer("config"), layers: null });
   writeManifest(folder, "mlx:1b", { layers: [layer("tensor")] });
   writeManifest(folder, "gone:1b", { layers: [layer("model")] });
   writeManifest(folder, "evil:1b", { layers: [layer("model", "sha256:../../etc/passwd")] });
@@ -115,6 +148,7 @@ it("what has no weights of its own in GGUF is left out with the reason", async (
   expect(models).toEqual([]);
   expect(Object.fromEntries(leftOut.map(({ name, reason }) => [name, reason]))).toEqual({
     "cloud:1t": "it has no weights on this machine",
+    "remote:1t": "it has no weights on this machine",
     "mlx:1b": "it is in Safetensors, not GGUF",
     "gone:1b": expect.stringMatching(/missing/),
     "evil:1b": expect.stringMatching(/missing/),

@@ -2,7 +2,6 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
 import { readModelFolder } from "../../../../src/models/folders/read-model-folder.ts";
-import { storeFolders } from "../../../../src/models/folders/known-stores.ts";
 import { addToHubCache, addToLmStudio } from "../../../support/model-stores.ts";
 import { tinyProjector } from "../../../support/tiny-models.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
@@ -15,6 +14,10 @@ it("LM Studio's folder gives models with their shards and projectors", async () 
   addToLmStudio(folder, "ada/torn-GGUF/torn-00001-of-00002.gguf");
   addToLmStudio(folder, "ada/nameless-GGUF/ggml-model-Q4_K_M.gguf");
   addToLmStudio(folder, ".trash/old.gguf");
+  mkdirSync(path.join(folder, "ada/tiny-MLX-4bit"));
+  for (const shard of [1, 2])
+    writeFileSync(path.join(folder, `ada/tiny-MLX-4bit/model-0000${shard}-of-00002.safetensors`), "");
+  writeFileSync(path.join(folder, "ada/tiny-GGUF/adapter.safetensors"), "");
   writeFileSync(path.join(folder, "readme.md"), "");
   const { models, leftOut } = await readModelFolder(folder);
   expect(models.map(({ name, wish, files, projector }) => ({ name, wish, files, projector }))).toEqual([
@@ -28,6 +31,7 @@ it("LM Studio's folder gives models with their shards and projectors", async () 
   ]);
   expect(leftOut).toEqual([
     { name: "ada/torn-GGUF/torn-00001-of-00002.gguf", reason: "some of its parts are missing" },
+    { name: "ada/tiny-MLX-4bit", reason: "it is in Safetensors, not GGUF" },
   ]);
 });
 
@@ -80,12 +84,4 @@ it.skipIf(process.platform === "win32")(
 
 it.each(["/no/such/folder", import.meta.filename])("%s is refused", async (folder) => {
   await expect(readModelFolder(folder)).rejects.toMatchObject({ code: "model_file_not_found" });
-});
-
-it("the folders of known programs follow their variables, and else the home folder", () => {
-  expect(storeFolders("ollama", { OLLAMA_MODELS: "/big/models" }, "/home/ada")).toEqual(["/big/models"]);
-  expect(storeFolders("ollama", {}, "/home/ada")[0]).toBe(path.join("/home/ada", ".ollama/models"));
-  expect(storeFolders("lmstudio", {}, "/home/ada")[0]).toBe(path.join("/home/ada", ".lmstudio/models"));
-  expect(storeFolders("hf", { HF_HOME: "/big/hf" }, "/home/ada")).toEqual([path.join("/big/hf", "hub")]);
-  expect(storeFolders("hf", {}, "/home/ada")).toEqual([path.join("/home/ada", ".cache/huggingface/hub")]);
 });

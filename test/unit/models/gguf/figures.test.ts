@@ -118,6 +118,21 @@ describe("a model that would load and never work is refused", () => {
   });
 });
 
+describe("a model in Ollama's own form of GGUF is refused", () => {
+  const llama = tinyLlama();
+  const patches = { name: "v.patch_embd.weight", shape: [32], type: "F32", data: { fill: 0 } } as const;
+
+  it.each<[string, GgufFile]>([
+    ["with the encoder of its images inside", { ...llama, tensors: [...llama.tensors, patches] }],
+    ["of an architecture that llama.cpp calls otherwise", tinyLlama({ architecture: "gptoss" })],
+  ])("refuses one %s", async (_, model) => {
+    await expect(inspect(model)).rejects.toMatchObject({
+      code: "invalid_model_file",
+      message: expect.stringMatching(/in a form that only Ollama reads; get the model from the hub/),
+    });
+  });
+});
+
 describe("a model that works is taken", () => {
   it.each<[string, GgufFile]>([
     ["with attention", tinyLlama()],

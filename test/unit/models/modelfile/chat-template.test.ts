@@ -223,6 +223,9 @@ describe("a template that cannot be read", () => {
     ["{{ .Prompt }}\n{{ end }}", 11, '"end" has nothing to belong to'],
     ["{{ .Prompt }}{{ else }}", 10, '"else" has nothing to belong to'],
     ["{{ .Prompt }}\n{{ .System", 11, "is not closed"],
+    ['{{ .Prompt }}{{ "a }}', 10, "string is not closed"],
+    ["{{ .Prompt }}{{ `a }}", 10, "string is not closed"],
+    ["{{ .Prompt }}{{/* a }}", 10, "comment is not closed"],
     ["{{ .Prompt }}{{ define `x` }}{{ end }}", 10, "{{ define }} is not supported"],
     ["{{ .Prompt }}{{ range .Messages }}{{ break }}{{ end }}", 10, "{{ break }} is not supported"],
     ["{{ range .Messages }}{{ else }}none{{ end }}", 10, "{{ else }} of a range"],
@@ -239,5 +242,10 @@ describe("a template that cannot be read", () => {
     expect(String(errorOf(template))).toContain(`Modelfile, line ${line}: TEMPLATE: `);
     expect(String(errorOf(template))).toContain(reason);
     expect(String(errorOf(template))).toContain("Jinja");
+  });
+
+  it.each(['"\\', "{{/*"])("a megabyte of %j is looked through once", (part) => {
+    const template = `{{ .Prompt }}{{ ${part.repeat(1_000_000 / part.length)}`;
+    expect(String(errorOf(template))).toContain("is not closed");
   });
 });
