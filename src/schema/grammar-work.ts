@@ -1,8 +1,9 @@
-import { type CallableTool, type CallGap, compileCalls } from "./compile-calls.ts";
+import { type CallableTool, compileCalls } from "./compile-calls.ts";
 import type { CompileOptions } from "./compiled-grammar.ts";
 import { compileSchema } from "./compile-schema.ts";
 import { continueGrammar } from "./gbnf/continue-grammar.ts";
 import { SchemaError } from "./schema-error.ts";
+import type { SchemaGap } from "./schema-gap.ts";
 import { GrammarSyntaxError, SchemaTooComplexError } from "./schema-errors.ts";
 import { DEFAULT_WORK, WorkBudget } from "./work-budget.ts";
 
@@ -13,15 +14,15 @@ export type GrammarWork =
   /** What may follow in a grammar after a beginning that was already written. */
   | { readonly kind: "rest"; readonly grammar: string; readonly beginning: string };
 
-export type GrammarResult =
-  | {
-      readonly kind: "made";
-      /** In GBNF. Undefined: the rest cannot be told, or no text of the grammar begins so. */
-      readonly grammar: string | undefined;
-      /** What a schema says and the grammar does not. */
-      readonly unenforced: readonly CallGap[];
-    }
-  | Refusal;
+export type GrammarResult = MadeGrammar | Refusal;
+
+interface MadeGrammar {
+  readonly kind: "made";
+  /** In GBNF. Undefined: the rest cannot be told, or no text of the grammar begins so. */
+  readonly grammar: string | undefined;
+  /** What a schema says and the grammar does not. */
+  readonly unenforced: readonly (SchemaGap & { readonly tool?: string | undefined })[];
+}
 
 /** A {@link SchemaError}, field by field. */
 interface Refusal extends Pick<SchemaError, "reason" | "path" | "keyword" | "tool"> {
@@ -53,7 +54,7 @@ export function makeQuickly(work: GrammarWork): GrammarResult | undefined {
 }
 
 /** @throws SchemaError what another thread has found */
-export function made(result: GrammarResult): Extract<GrammarResult, { kind: "made" }> {
+export function made(result: GrammarResult): MadeGrammar {
   if (result.kind === "made") return result;
   throw new SchemaError(result.reason, result);
 }
@@ -61,26 +62,17 @@ export function made(result: GrammarResult): Extract<GrammarResult, { kind: "mad
 function make(work: GrammarWork, options: CompileOptions & { readonly steps: number }): GrammarResult {
   if (work.kind === "rest") return { kind: "made", grammar: restOf(work, options), unenforced: [] };
   try {
-    if (work.kind === "calls")
-      return { kind: "made", ...plain(compileCalls(work.tools, work.answer, options)) };
-    const { grammar, unenforced } = plain(compileSchema(work.schema, options));
-    return { kind: "made", grammar, unenforced: unenforced.map((gap) => ({ tool: undefined, ...gap })) };
+    // Without the functions, which cannot be sent.
+    const { grammar, unenforced }: Pick<MadeGrammar, "unenforced"> & { readonly grammar: string } =
+      work.kind === "calls"
+        ? compileCalls(work.tools, work.answer, options)
+        : compileSchema(work.schema, options);
+    return { kind: "made", grammar, unenforced };
   } catch (error) {
     if (!(error instanceof SchemaError)) throw error;
     const { reason, path, keyword, tool } = error;
     return { kind: "refused", reason, path, keyword, tool };
   }
-}
-
-/** Without the functions, which cannot be sent. */
-function plain<Gap>({
-  grammar,
-  unenforced,
-}: {
-  readonly grammar: string;
-  readonly unenforced: readonly Gap[];
-}) {
-  return { grammar, unenforced };
 }
 
 function restOf(

@@ -17,7 +17,7 @@ export function factsOfName(facts: readonly KeyFact[], name: string): readonly K
   if (!index) indices.set(facts, (index = indexOf(facts)));
   const others = index.others.filter((at) => hasKey(facts[at]!.keys, name));
   const all = [...(index.byName.get(name) ?? []), ...others];
-  return all.sort((a, b) => a - b).map((at) => facts[at]!);
+  return all.toSorted((a, b) => a - b).map((at) => facts[at]!);
 }
 
 function indexOf(facts: readonly KeyFact[]): Index {

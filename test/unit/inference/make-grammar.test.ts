@@ -35,9 +35,9 @@ const LARGE: readonly [string, GrammarWork][] = [
 describe("a grammar", () => {
   test("of a schema as agents send them is mostly made at once, and then as it would be made with more time", () => {
     const works = Object.values(REAL_SCHEMAS).map((schema): GrammarWork => ({ kind: "schema", schema }));
-    const quick = works.map((work) => makeQuickly(work));
-    expect(quick.filter((each) => each !== undefined).length).toBeGreaterThan(works.length / 2);
-    for (const [at, result] of quick.entries()) if (result) expect(result).toEqual(makeGrammar(works[at]!));
+    const quick = works.filter((work) => makeQuickly(work) !== undefined);
+    expect(quick.length).toBeGreaterThan(works.length / 2);
+    for (const work of quick) expect(makeQuickly(work)).toEqual(makeGrammar(work));
   });
 
   test.each(LARGE)("that takes long is made elsewhere: %s", async (_what, work) => {
