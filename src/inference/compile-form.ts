@@ -63,7 +63,7 @@ async function compileAnew(form: SchemaForm, makeGrammar: MakeGrammar): Promise<
   }
 }
 
-function workOf(form: SchemaForm): Exclude<GrammarWork, { kind: "rest" }> {
+function workOf(form: SchemaForm): Extract<GrammarWork, { kind: "schema" | "calls" }> {
   if (form.type !== "calls")
     return { kind: "schema", schema: form.type === "json" ? ANY_OBJECT : form.schema };
   const tools = form.tools.map(({ name, parameters }) => ({ name, parameters: parameters ?? NO_ARGUMENTS }));

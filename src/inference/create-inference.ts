@@ -11,7 +11,6 @@ import { adapterGroup, adapterScales } from "./adapter-scales.ts";
 import { admissionTokens } from "./admission-tokens.ts";
 import { answerLimit } from "./answer-limit.ts";
 import type { AdmissionRequest, Permit } from "./admission-queue.ts";
-import { checkGrammar } from "./check-grammar.ts";
 import { checkEmbedding, checkReranking, checkTextModel } from "./check-capabilities.ts";
 import { Deadline } from "./deadline.ts";
 import { embedTruncated } from "./embed-truncated.ts";
@@ -38,6 +37,7 @@ import type {
   TokenizeRequest,
 } from "./inference.ts";
 import { embeddedTokens } from "./reserved-tokens.ts";
+import { readyFormat } from "./ready-format.ts";
 import { type RequestAccount, RequestAccounting } from "./request-accounting.ts";
 import { resolveGeneration } from "./resolve-generation.ts";
 import { runBatch } from "./run-batch.ts";
@@ -118,7 +118,8 @@ class InferenceService implements Inference {
     const { signal, onYield } = givingWay(client, this.#isBackground());
     checkCallDepths(request.input);
     checkSchemas(request);
-    await checkGrammar(request.format);
+    const makeGrammar = grammarMaker(this.#makeElsewhere, signal);
+    const format = await readyFormat(request.format, makeGrammar);
     // Disposed in reverse order: first the permit, then the lease, and last the count of requests.
     const held = new DisposableStack();
     const accounting = request.isCounted === false ? this.#uncounted : this.#accounting;
@@ -129,13 +130,12 @@ class InferenceService implements Inference {
       const { model, engine } = lease;
       account.answeredBy(model.alias);
       const loadMs = account.elapsedMs;
-      const asked = { ...withAdapter(request, lease), slot: slotWithin(request.slot, engine.spec.slots) };
-      const resolved = await resolveGeneration(
-        asked,
-        model,
-        engine.info,
-        grammarMaker(this.#makeElsewhere, signal),
-      );
+      const asked = {
+        ...withAdapter(request, lease),
+        format,
+        slot: slotWithin(request.slot, engine.spec.slots),
+      };
+      const resolved = await resolveGeneration(asked, model, engine.info, makeGrammar);
       const isBusy = this.#queues.of(engine, model.alias).running > 0;
       const wish = {
         tokens: await admissionTokens(engine, resolved.request, isBusy, signal),

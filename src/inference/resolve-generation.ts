@@ -5,6 +5,7 @@ import {
   type ContentPart,
   type GenerationInput,
   type GenerationRequest,
+  type OutputFormat,
   type Sampling,
 } from "../engine/protocol/generation.ts";
 import type { Model } from "../models/model.ts";
@@ -62,7 +63,7 @@ export interface ResolvedGeneration {
  * @throws ServiceError `unsupported_feature` if the model does not support what the request asks for
  */
 export async function resolveGeneration(
-  request: InferenceRequest,
+  request: InferenceRequest & { readonly format: OutputFormat },
   model: Model,
   engine: Pick<EngineInfo, "hasChatTemplate">,
   makeGrammar: MakeGrammar,

@@ -5,16 +5,22 @@ import { continueGrammar } from "./gbnf/continue-grammar.ts";
 import { SchemaError } from "./schema-error.ts";
 import type { SchemaGap } from "./schema-gap.ts";
 import { GrammarSyntaxError, SchemaTooComplexError } from "./schema-errors.ts";
+import { textGrammar, TextGrammarError, type TextLanguage } from "./text-grammar.ts";
 import { DEFAULT_WORK, WorkBudget } from "./work-budget.ts";
 
 /** What a grammar is to be made of. It can be sent to another thread, as its result can be sent back. */
 export type GrammarWork =
   | { readonly kind: "schema"; readonly schema: unknown }
   | { readonly kind: "calls"; readonly tools: readonly CallableTool[]; readonly answer?: unknown }
+  | {
+      readonly kind: "texts";
+      readonly language: TextLanguage;
+      readonly given: string | readonly string[];
+    }
   /** What may follow in a grammar after a beginning that was already written. */
   | { readonly kind: "rest"; readonly grammar: string; readonly beginning: string };
 
-export type GrammarResult = MadeGrammar | Refusal;
+export type GrammarResult = MadeGrammar | Refusal | { readonly kind: "unsayable"; readonly message: string };
 
 interface MadeGrammar {
   readonly kind: "made";
@@ -53,14 +59,16 @@ export function makeQuickly(work: GrammarWork): GrammarResult | undefined {
   }
 }
 
-/** @throws SchemaError what another thread has found */
+/** @throws SchemaError, TextGrammarError what another thread has found */
 export function made(result: GrammarResult): MadeGrammar {
   if (result.kind === "made") return result;
+  if (result.kind === "unsayable") throw new TextGrammarError(result.message);
   throw new SchemaError(result.reason, result);
 }
 
 function make(work: GrammarWork, options: CompileOptions & { readonly steps: number }): GrammarResult {
   if (work.kind === "rest") return { kind: "made", grammar: restOf(work, options), unenforced: [] };
+  if (work.kind === "texts") return textsOf(work, options);
   try {
     // Without the functions, which cannot be sent.
     const { grammar, unenforced }: Pick<MadeGrammar, "unenforced"> & { readonly grammar: string } =
@@ -72,6 +80,19 @@ function make(work: GrammarWork, options: CompileOptions & { readonly steps: num
     if (!(error instanceof SchemaError)) throw error;
     const { reason, path, keyword, tool } = error;
     return { kind: "refused", reason, path, keyword, tool };
+  }
+}
+
+function textsOf(
+  { language, given }: Extract<GrammarWork, { kind: "texts" }>,
+  { steps, isOneTry }: CompileOptions & { readonly steps: number },
+): GrammarResult {
+  try {
+    return { kind: "made", grammar: textGrammar(language, given, new WorkBudget(steps)), unenforced: [] };
+  } catch (error) {
+    if (!(error instanceof TextGrammarError)) throw error;
+    if (isOneTry === true && error.cause instanceof SchemaTooComplexError) throw error.cause;
+    return { kind: "unsayable", message: error.message };
   }
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ChatMessage } from "../../../src/engine/protocol/generation.ts";
+import type { ChatMessage, OutputFormat } from "../../../src/engine/protocol/generation.ts";
 import type { InferenceRequest } from "../../../src/inference/inference.ts";
 import { resolveGeneration } from "../../../src/inference/resolve-generation.ts";
 import type { Capabilities, Model, ModelSettings } from "../../../src/models/model.ts";
@@ -14,7 +14,9 @@ const TOOL = { name: "add" };
 
 type ChatInput = Extract<InferenceRequest["input"], { kind: "chat" }>;
 
-function request(changes: Partial<InferenceRequest> = {}): InferenceRequest {
+type ReadyRequest = InferenceRequest & { readonly format: OutputFormat };
+
+function request(changes: Partial<ReadyRequest> = {}): ReadyRequest {
   return {
     endpoint: "chat",
     input: chat(),
@@ -49,7 +51,7 @@ function model(
   });
 }
 
-async function resolve(changes: Partial<InferenceRequest>, of: Model = model()) {
+async function resolve(changes: Partial<ReadyRequest>, of: Model = model()) {
   return await resolveGeneration(request(changes), of, WITH_TEMPLATE, MAKE);
 }
 
@@ -304,7 +306,7 @@ describe("what a model cannot do", () => {
   const purpose = (kind: "embed" | "rerank") =>
     model({}, {}, { gguf: { ...fakeModel().gguf, purpose: kind } });
 
-  test.for<[string, Partial<InferenceRequest>, Model, string]>([
+  test.for<[string, Partial<ReadyRequest>, Model, string]>([
     ["see images", { input: image }, model(), "images"],
     ["see images (generate)", { input: { kind: "instruct", prompt: "", images: [PNG] } }, model(), "images"],
     ["call tools", { input: chat({ tools: [TOOL] }) }, model(), "tools"],
