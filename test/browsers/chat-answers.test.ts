@@ -1,12 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import os from "node:os";
+import { writeFileSync } from "node:fs";
 import path from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import type { BrowserPage } from "../support/browser-page.ts";
-import { type OpenPage, openPage, type PageActions } from "../support/page-actions.ts";
+import type { PageActions } from "../support/page-actions.ts";
 import { requireOnCi } from "../support/require-on-ci.ts";
 import { tinyPdf } from "../support/tiny-pdf.ts";
+import { testsInChat } from "./tests-in-chat.ts";
 
 const chromium = findChromium();
 requireOnCi("Chromium", chromium !== undefined);
@@ -14,21 +14,10 @@ requireOnCi("Chromium", chromium !== undefined);
 const QUESTION = "What is Daybreak?";
 
 describe.skipIf(chromium === undefined)("in the chat", () => {
-  const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-chat-"));
-  let opened: OpenPage;
   let page: BrowserPage;
   let on: PageActions;
-  beforeAll(async () => {
-    opened = await openPage(chromium!);
-    ({ page, on } = opened);
-  });
-  afterAll(async () => {
-    await opened?.[Symbol.asyncDispose]();
-    rmSync(folder, { recursive: true });
-  });
+  const folder = testsInChat(chromium!, (opened) => void ({ page, on } = opened));
   beforeEach(async () => {
-    await on.click("#new");
-    await on.until(`document.querySelectorAll(".message").length === 0`);
     await on.set({ temperature: "0", max_tokens: "", format: "text", "stop-texts": "", system: "" });
   });
 

@@ -1,14 +1,14 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import os from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { BrowserPage } from "../support/browser-page.ts";
-import { type OpenPage, openPage, type PageActions } from "../support/page-actions.ts";
+import type { PageActions } from "../support/page-actions.ts";
 import { requireOnCi } from "../support/require-on-ci.ts";
 import { startDaemon } from "../support/start-daemon.ts";
 import { tinyPng } from "../support/tiny-png.ts";
+import { testsInChat } from "./tests-in-chat.ts";
 
 const chromium = findChromium();
 requireOnCi("Chromium", chromium !== undefined);
@@ -34,22 +34,9 @@ const HOSTILE = [
 ];
 
 describe.skipIf(chromium === undefined)("the page", () => {
-  const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-page-"));
-  let opened: OpenPage;
   let page: BrowserPage;
   let on: PageActions;
-  beforeAll(async () => {
-    opened = await openPage(chromium!);
-    ({ page, on } = opened);
-  });
-  afterAll(async () => {
-    await opened?.[Symbol.asyncDispose]();
-    rmSync(folder, { recursive: true });
-  });
-  beforeEach(async () => {
-    await on.click("#new");
-    await on.until(`document.querySelectorAll(".message").length === 0`);
-  });
+  const folder = testsInChat(chromium!, (opened) => void ({ page, on } = opened));
 
   test("answers, says how fast, and keeps the conversation over a reload", async () => {
     await on.set({ temperature: "0" });

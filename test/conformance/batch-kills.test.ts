@@ -4,6 +4,7 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import OpenAI, { toFile } from "openai";
 import { expect, onTestFinished, test } from "vitest";
+import { answeredLines } from "../support/answered-lines.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
 const LINES = 300;
@@ -33,17 +34,6 @@ function line(at: number): object {
 
 function requests(): string {
   return Array.from({ length: LINES }, (_, at) => `${JSON.stringify(line(at))}\n`).join("");
-}
-
-async function idsOf(client: OpenAI, file: string | undefined): Promise<string[]> {
-  const text = await (await client.files.content(file ?? "")).text();
-  return text
-    .trimEnd()
-    .split("\n")
-    .map((each) => {
-      const { custom_id: id }: { custom_id: string } = JSON.parse(each);
-      return id;
-    });
 }
 
 test("each line is answered exactly once, whenever the daemon is killed", { timeout: 300_000 }, async () => {
@@ -76,8 +66,8 @@ test("each line is answered exactly once, whenever the daemon is killed", { time
     .toBe("completed");
   const batch = await client.batches.retrieve(id);
   const [answered, refused] = await Promise.all([
-    idsOf(client, batch.output_file_id),
-    idsOf(client, batch.error_file_id),
+    answeredLines(client, batch.output_file_id),
+    answeredLines(client, batch.error_file_id),
   ]);
   const all = Array.from({ length: LINES }, (_, at) => at);
   expect(answered).toEqual(all.filter((at) => at % 7 !== 0).map((at) => `line-${at}`));

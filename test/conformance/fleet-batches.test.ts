@@ -15,6 +15,7 @@ import {
   outputOf,
   TEXT_API,
 } from "../support/batch-machines.ts";
+import { answeredLines } from "../support/answered-lines.ts";
 import { NATS_SERVER, startNats } from "../support/nats-server.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
@@ -59,17 +60,6 @@ async function create(
   return (await creator.batches.create({ input_file_id: file.id, ...wish })).id;
 }
 
-async function idsOf(client: OpenAI, file: string | null | undefined): Promise<string[]> {
-  const text = await (await client.files.content(file ?? "")).text();
-  return text
-    .trimEnd()
-    .split("\n")
-    .map((each) => {
-      const { custom_id: id }: { custom_id: string } = JSON.parse(each);
-      return id;
-    });
-}
-
 /** Waits for the end of a batch, and compares all answers with the lines. */
 async function complete(
   clients: () => readonly OpenAI[],
@@ -92,8 +82,8 @@ async function complete(
   const { client, batch } = found;
   const all = Array.from({ length: lines }, (_, at) => at);
   const [right, wrong] = [all.filter((at) => at % 97 !== 0), all.filter((at) => at % 97 === 0)];
-  expect(await idsOf(client, batch.output_file_id)).toEqual(right.map((at) => `line-${at}`));
-  expect(await idsOf(client, batch.error_file_id)).toEqual(wrong.map((at) => `line-${at}`));
+  expect(await answeredLines(client, batch.output_file_id)).toEqual(right.map((at) => `line-${at}`));
+  expect(await answeredLines(client, batch.error_file_id)).toEqual(wrong.map((at) => `line-${at}`));
   expect(batch.request_counts).toEqual({ total: lines, completed: right.length, failed: wrong.length });
   expect(batch.usage?.output_tokens).toBeGreaterThanOrEqual(right.length);
 }

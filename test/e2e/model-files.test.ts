@@ -19,8 +19,11 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
+/** Takes its engine as long as the one that doubles a text; test/conformance/hostile-templates.test.ts has both. */
+const SLOW = "a chat template that counts to a billion";
+
 describe("a file that once did harm is refused with a clear error", () => {
-  test.each(CRASH_CORPUS)("refuses %s", async (what, recipe, code) => {
+  test.each(CRASH_CORPUS.filter(([what]) => what !== SLOW))("refuses %s", async (what, recipe, code) => {
     const alias = what.replaceAll(/\W+/g, "-");
     const [file] = writeRecipe(path.join(folder, `${alias}.gguf`), recipe);
     const answer = await fetch(`${daemon.url}/api/models/load`, {

@@ -159,23 +159,14 @@ describe.skipIf(!testGpu)(`a daemon ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_M
     const loaded = await ask("/api/models/load", { alias: "tale", path: TINY, gpu_layers: -1 });
     expect(loaded).toMatchObject({ status: "loaded", gpu_layers: 0 });
     expect(await ask("/api/system/status")).toMatchObject({ stats: { gpu_available: false } });
+    const canList = process.platform === "linux";
+    const engines = canList ? childrenOf(daemon.pid) : [];
+    expect(engines.length > 0).toBe(canList);
+    for (const engine of engines) {
+      expect(engine).toContain("--permission");
+      expect(engine).not.toContain("--allow-addons");
+    }
   });
-
-  test.runIf(process.platform === "linux")(
-    "starts no engine with native code in a required sandbox",
-    async () => {
-      daemon = await startDaemon({ args: BARE, env: { ...NAMED, SERVICE_SANDBOX: "require" } });
-      expect(await ask("/api/models/load", { alias: "tale", path: TINY, gpu_layers: -1 })).toMatchObject({
-        status: "loaded",
-      });
-      const engines = childrenOf(daemon.pid);
-      expect(engines.length).toBeGreaterThan(0);
-      for (const engine of engines) {
-        expect(engine).toContain("--permission");
-        expect(engine).not.toContain("--allow-addons");
-      }
-    },
-  );
 });
 
 test(

@@ -1,5 +1,6 @@
 import fs from "node:fs";
 import { COPY_FORMATS } from "./make-quantized-blocks.ts";
+import { randomNumbers } from "./random-numbers.ts";
 
 /**
  * Writes GGUF files (version 3) for tests; the format is described in ggml's repository, docs/gguf.md.
@@ -290,17 +291,6 @@ function toHalf(value: number): number {
   const exponent = ((single >>> 23) & 0xff) - 127 + 15;
   if (exponent <= 0) return sign;
   return sign | (Math.min(exponent, 30) << 10) | ((single >>> 13) & 0x3ff);
-}
-
-/** Mulberry32: small, quick, and the same everywhere. */
-export function randomNumbers(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
 
 /** FNV-1a. */

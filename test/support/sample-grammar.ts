@@ -1,17 +1,7 @@
 import type { GrammarChoices, GrammarPart, Grammar } from "../../src/schema/gbnf/grammar.ts";
 import { parseGbnf } from "../../src/schema/gbnf/parse-gbnf.ts";
 import { rangesOf } from "../../src/schema/text/code-points.ts";
-
-/** Numbers from 0 to below 1, the same for the same seed (mulberry32). */
-export function seededRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
+import { randomNumbers } from "./random-numbers.ts";
 
 /** After so many characters, a sample takes the shortest way to its end. */
 const SOFT_LENGTH = 60;
@@ -23,7 +13,7 @@ const MOST_REPEATS = 12;
  * that are rare, which is where a grammar goes wrong.
  */
 export function sampleGrammar(source: string, count: number, seed = 1): string[] {
-  const sampler = new Sampler(parseGbnf(source), seededRandom(seed));
+  const sampler = new Sampler(parseGbnf(source), randomNumbers(seed));
   return Array.from({ length: count }, () => sampler.sample());
 }
 

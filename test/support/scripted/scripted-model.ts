@@ -6,10 +6,10 @@ import {
   type GgufFile,
   type GgufTensor,
   type GgufValue,
-  randomNumbers,
   string,
   u32,
 } from "../gguf-writer.ts";
+import { randomNumbers } from "../random-numbers.ts";
 
 /**
  * A model that says given texts. It looks at nothing but its position: behind a prompt of so many tokens it says the text

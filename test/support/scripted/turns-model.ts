@@ -1,15 +1,6 @@
 import { gguf } from "@huggingface/gguf";
-import {
-  array,
-  bool,
-  f32,
-  type GgufFile,
-  type GgufTensor,
-  randomNumbers,
-  string,
-  u32,
-  writeGguf,
-} from "../gguf-writer.ts";
+import { array, bool, f32, type GgufFile, type GgufTensor, string, u32, writeGguf } from "../gguf-writer.ts";
+import { randomNumbers } from "../random-numbers.ts";
 
 /** What a scripted model says. */
 export interface Script {

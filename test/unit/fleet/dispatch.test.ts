@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Dispatch, type DispatchOptions } from "../../../src/fleet/dispatch.ts";
+import { type BeginOptions, Dispatch, type DispatchOptions } from "../../../src/fleet/dispatch.ts";
 import { ServiceError } from "../../../src/errors/service-error.ts";
 import { beat, card, cardModel } from "../../support/fleet-wire.ts";
 
@@ -32,20 +32,28 @@ function dispatchAlone(missing?: ServiceError, connection = { isConnected: true 
   return new Dispatch({ self, presence, models, queueSize: 8, onWaiting: () => undefined });
 }
 
-test("an answer that no machine goes on with has failed, after half a minute", async () => {
-  const dispatch = dispatchAlone();
+/** Asks for an answer; tells what it has failed with by now. */
+function failureOf(dispatch: Dispatch, continues?: BeginOptions["continues"]): () => unknown {
   const { signal } = new AbortController();
+  let failure: unknown;
   const begun = dispatch.begin({ ...model, adapter: undefined }, async () => ({}), {
     marks: [],
     signal,
-    continues: { engine: "e", hasTold: true },
+    continues,
   });
-  const failure = begun.catch((error: unknown) => error);
+  void begun.catch((error: unknown) => {
+    failure = error;
+  });
+  return () => failure;
+}
+
+test("an answer that no machine goes on with has failed, after half a minute", async () => {
+  const dispatch = dispatchAlone();
+  const failure = failureOf(dispatch, { engine: "e", hasTold: true });
   await vi.advanceTimersByTimeAsync(31_000);
-  const error = await failure;
   dispatch.close();
-  expect(error).toMatchObject({ code: "inference_failed" });
-  expect(error).toHaveProperty("message", expect.stringContaining("could go on in time"));
+  expect(failure()).toMatchObject({ code: "inference_failed" });
+  expect(failure()).toHaveProperty("message", expect.stringContaining("could go on in time"));
 });
 
 test("a model that nobody has any more is not there", async () => {
@@ -63,73 +71,41 @@ test.each([
   ["an answer that has told its client nothing", { engine: "e", hasTold: false }],
 ])("%s may be sent again when the NATS server is not back within three seconds", async (_what, continues) => {
   const dispatch = dispatchAlone(UNREACHABLE, { isConnected: false });
-  const { signal } = new AbortController();
-  let failure: unknown;
-  const begun = dispatch.begin({ ...model, adapter: undefined }, async () => ({}), {
-    marks: [],
-    signal,
-    continues,
-  });
-  void begun.catch((error: unknown) => {
-    failure = error;
-  });
+  const failure = failureOf(dispatch, continues);
   await vi.advanceTimersByTimeAsync(2700);
-  expect(failure).toBeUndefined();
+  expect(failure()).toBeUndefined();
   await vi.advanceTimersByTimeAsync(600);
-  expect(failure).toMatchObject({ code: "fleet_unreachable", status: 503, retryable: true });
+  expect(failure()).toMatchObject({ code: "fleet_unreachable", status: 503, retryable: true });
   dispatch.close();
 });
 
 test("requests that wait behind each other may all be sent again after three seconds", async () => {
   const dispatch = dispatchAlone(UNREACHABLE, { isConnected: false });
-  const { signal } = new AbortController();
-  const failures: unknown[] = [];
-  for (let count = 0; count < 5; count += 1) {
-    const begun = dispatch.begin({ ...model, adapter: undefined }, async () => ({}), { marks: [], signal });
-    void begun.catch((error: unknown) => failures.push(error));
-  }
+  const failures = Array.from({ length: 5 }, () => failureOf(dispatch));
   await vi.advanceTimersByTimeAsync(3500);
-  expect(failures).toEqual(Array.from({ length: 5 }, () => UNREACHABLE));
+  expect(failures.map((failure) => failure())).toEqual(Array.from({ length: 5 }, () => UNREACHABLE));
   dispatch.close();
 });
 
 test("an answer that has begun for its client waits for the NATS server for half a minute", async () => {
   const dispatch = dispatchAlone(UNREACHABLE, { isConnected: false });
-  const { signal } = new AbortController();
-  let failure: unknown;
-  const begun = dispatch.begin({ ...model, adapter: undefined }, async () => ({}), {
-    marks: [],
-    signal,
-    continues: { engine: "e", hasTold: true },
-  });
-  void begun.catch((error: unknown) => {
-    failure = error;
-  });
+  const failure = failureOf(dispatch, { engine: "e", hasTold: true });
   await vi.advanceTimersByTimeAsync(29_000);
-  expect(failure).toBeUndefined();
+  expect(failure()).toBeUndefined();
   await vi.advanceTimersByTimeAsync(2000);
-  expect(failure).toMatchObject({ code: "fleet_unreachable" });
+  expect(failure()).toMatchObject({ code: "fleet_unreachable" });
   dispatch.close();
 });
 
 test("an answer that has told its client nothing waits for its machines when the NATS server is back in time", async () => {
   const connection = { isConnected: false };
   const dispatch = dispatchAlone(UNREACHABLE, connection);
-  const { signal } = new AbortController();
-  let failure: unknown;
-  const begun = dispatch.begin({ ...model, adapter: undefined }, async () => ({}), {
-    marks: [],
-    signal,
-    continues: { engine: "e", hasTold: false },
-  });
-  void begun.catch((error: unknown) => {
-    failure = error;
-  });
+  const failure = failureOf(dispatch, { engine: "e", hasTold: false });
   await vi.advanceTimersByTimeAsync(2700);
   connection.isConnected = true;
   await vi.advanceTimersByTimeAsync(10_000);
-  expect(failure).toBeUndefined();
+  expect(failure()).toBeUndefined();
   await vi.advanceTimersByTimeAsync(20_000);
-  expect(failure).toMatchObject({ code: "fleet_unreachable" });
+  expect(failure()).toMatchObject({ code: "fleet_unreachable" });
   dispatch.close();
 });

@@ -68,6 +68,28 @@ async function entrance(options: {
   return { inference, engine, metrics, dispatch, alias };
 }
 
+/** The other machine, which serves what it is asked for until it leaves. */
+function otherMachine(wire: FleetWire) {
+  const { engine, inference } = setup();
+  let isGone = false;
+  const served = new ServedCalls({
+    connection: wire.connect(),
+    selfId: idOf("other"),
+    inference: () => inference,
+    followRequest: async (_head, next) => {
+      await next();
+      return () => ({});
+    },
+    refusal: () => (isGone ? new ServiceError("shutting_down", "The machine leaves.") : undefined),
+  });
+  closed.push(served);
+  const leave = (): void => {
+    isGone = true;
+    served.close();
+  };
+  return { engine, leave };
+}
+
 test("lines of a batch stay on their machine, and make way for a request when all machines are busy", async () => {
   let isBackground = true;
   const fleet = { wire: new FleetWire(), isBackground: () => isBackground, isFar: false };
@@ -86,24 +108,12 @@ test("lines of a batch stay on their machine, and make way for a request when al
 
 test("an answer that moves to the entrance is counted once", async () => {
   const wire = new FleetWire();
-  const far = setup();
-  let isGone = false;
+  const far = otherMachine(wire);
   far.engine.script = async function* (request, signal) {
     yield { type: "start" };
     yield { type: "text-delta", text: "Hello", soFar: undefined };
     yield* endless(request, signal);
   };
-  const served = new ServedCalls({
-    connection: wire.connect(),
-    selfId: idOf("other"),
-    inference: () => far.inference,
-    followRequest: async (_head, next) => {
-      await next();
-      return () => ({});
-    },
-    refusal: () => (isGone ? new ServiceError("shutting_down", "The machine leaves.") : undefined),
-  });
-  closed.push(served);
   const { inference, metrics, alias, dispatch } = await entrance({
     wire,
     isBackground: () => false,
@@ -118,8 +128,7 @@ test("an answer that moves to the entrance is counted once", async () => {
     if (event.type !== "text-delta") continue;
     texts.push(event.text);
     if (texts.length > 1) continue;
-    isGone = true;
-    served.close();
+    far.leave();
   }
   expect(texts).toEqual(["Hello", " world"]);
   // Its client has none of it yet.
@@ -132,8 +141,7 @@ test("an answer that moves to the entrance is counted once", async () => {
 
 test("an answer goes on from the tokens of a machine that is gone, and tells what would have been said otherwise", async () => {
   const wire = new FleetWire();
-  const far = setup();
-  let isGone = false;
+  const far = otherMachine(wire);
   far.engine.script = async function* (request, signal) {
     expect(request.reportsTokens).toBe(true);
     yield { type: "start" };
@@ -141,17 +149,6 @@ test("an answer goes on from the tokens of a machine that is gone, and tells wha
     yield { type: "text-delta", text: "Hello", soFar: undefined };
     yield* endless(request, signal);
   };
-  const served = new ServedCalls({
-    connection: wire.connect(),
-    selfId: idOf("other"),
-    inference: () => far.inference,
-    followRequest: async (_head, next) => {
-      await next();
-      return () => ({});
-    },
-    refusal: () => (isGone ? new ServiceError("shutting_down", "The machine leaves.") : undefined),
-  });
-  closed.push(served);
   const near = await entrance({ wire, isBackground: () => false, isFar: true });
   near.engine.script = async function* () {
     yield { type: "start" };
@@ -167,8 +164,7 @@ test("an answer goes on from the tokens of a machine that is gone, and tells wha
     if (event.type !== "text-delta") continue;
     texts.push(event.text);
     if (texts.length > 1) continue;
-    isGone = true;
-    served.close();
+    far.leave();
   }
   expect(near.engine.requests.at(-1)).toMatchObject({ given: [5, 6] });
   expect(texts).toEqual(["Hello", " there"]);

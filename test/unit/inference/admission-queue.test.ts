@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "../../../src/errors/service-error.ts";
 import { AdmissionQueue, type Permit } from "../../../src/inference/admission-queue.ts";
-import { randomSource } from "./random-pieces.ts";
+import { randomNumbers } from "../../support/random-numbers.ts";
 
 const never = new AbortController().signal;
 
@@ -144,7 +144,7 @@ describe("admission queue", () => {
   });
 
   test("keeps its bounds and leaks nothing over a thousand random operations", async () => {
-    const random = randomSource(42);
+    const random = randomNumbers(42);
     const queue = new AdmissionQueue({ slots: 3, maxWaiting: 5 });
     const slots: Permit[] = [];
     const pending = new Map<AbortController, Promise<void>>();

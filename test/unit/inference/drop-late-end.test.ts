@@ -2,8 +2,9 @@ import { describe, expect, test } from "vitest";
 import type { GenerationEvent, TokenLogprob } from "../../../src/engine/protocol/generation.ts";
 import { dropLateEnd, tagsOfTemplate } from "../../../src/inference/drop-late-end.ts";
 import { DONE } from "../../support/fake-engine.ts";
-import { randomPieces, randomSource } from "./random-pieces.ts";
+import { randomPieces } from "./random-pieces.ts";
 import { readEvents } from "./read-events.ts";
+import { randomNumbers } from "../../support/random-numbers.ts";
 
 const TAGS = { start: "<think>", end: "</think>" };
 const LONG = "All of this is too long to be held back. ".repeat(5);
@@ -45,7 +46,7 @@ describe("after reasoning that was cut off", () => {
     ["I", `${LONG}</think>b</think></think>c`, { reasoning: "I", text: `${LONG}bc` }],
   ])("%j, %j", ([reasoning, answer, expected]) => {
     expect(read(reasoning, Array.from(answer))).toEqual(expected);
-    const random = randomSource(3);
+    const random = randomNumbers(3);
     for (let round = 0; round < 100; round += 1) {
       const pieces = randomPieces(answer, random);
       expect({ pieces, ...read(reasoning, pieces) }).toEqual({ pieces, ...expected });

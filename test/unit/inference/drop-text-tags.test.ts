@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { dropTextTags } from "../../../src/inference/drop-text-tags.ts";
 import { eventsOf } from "../../support/fake-engine.ts";
-import { randomPieces, randomSource } from "./random-pieces.ts";
+import { randomPieces } from "./random-pieces.ts";
 import { readEvents } from "./read-events.ts";
+import { randomNumbers } from "../../support/random-numbers.ts";
 
 const TAGS = { start: "<response>", end: "</response>" };
 
@@ -19,6 +20,6 @@ test.each([
   ["<resp", "<resp"],
   ["<response>cut of", "cut of"],
 ])("the text of %j is without its tags", (whole, expected) => {
-  const random = randomSource(5);
+  const random = randomNumbers(5);
   for (let round = 0; round < 50; round += 1) expect(textOf(randomPieces(whole, random))).toBe(expected);
 });

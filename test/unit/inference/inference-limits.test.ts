@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { collectAnswer } from "../../../src/inference/collect-answer.ts";
 import { aborted, DONE } from "../../support/fake-engine.ts";
 import { endless, leftOver, never, NOTHING, REQUEST, setup } from "./inference-setup.ts";
-import { randomSource } from "./random-pieces.ts";
+import { randomNumbers } from "../../support/random-numbers.ts";
 
 describe("limits", () => {
   const LIMIT_MS = 60_000;
@@ -83,7 +83,7 @@ describe("a crash of the engine", () => {
 });
 
 test("nothing is left over after a thousand requests that end in every way", async () => {
-  const random = randomSource(3);
+  const random = randomNumbers(3);
   const all = setup({ slots: 3, config: { models: { queue_size: 6 } } });
   all.engine.script = async function* (_request, signal) {
     if (random() < 0.1) throw new Error("refused");

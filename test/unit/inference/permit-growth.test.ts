@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { AdmissionQueue, type Permit } from "../../../src/inference/admission-queue.ts";
 import { never } from "./inference-setup.ts";
-import { randomSource } from "./random-pieces.ts";
+import { randomNumbers } from "../../support/random-numbers.ts";
 
 const sharedQueue = () => new AdmissionQueue({ slots: 4, contextTokens: 100, maxWaiting: 10 });
 
@@ -48,7 +48,7 @@ describe("a shared context", () => {
   });
 
   test("is never held twice over a thousand random operations, and everyone gets a turn", async () => {
-    const random = randomSource(7);
+    const random = randomNumbers(7);
     const shared = sharedQueue();
     const running = new Set<Permit>();
     const asked: number[] = [];

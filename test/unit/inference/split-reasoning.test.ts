@@ -2,8 +2,9 @@ import { describe, expect, test } from "vitest";
 import type { GenerationEvent, TokenLogprob } from "../../../src/engine/protocol/generation.ts";
 import { splitReasoning } from "../../../src/inference/split-reasoning.ts";
 import { eventsOf } from "../../support/fake-engine.ts";
-import { randomPieces, randomSource } from "./random-pieces.ts";
+import { randomPieces } from "./random-pieces.ts";
 import { readEvents } from "./read-events.ts";
+import { randomNumbers } from "../../support/random-numbers.ts";
 
 const TAGS = { start: "<think>", end: "</think>" };
 
@@ -35,7 +36,7 @@ describe("splitReasoning", () => {
     ["", "", ""],
   ])("splits %j", ([whole, reasoning, text]) => {
     expect(split(whole)).toEqual({ reasoning, text });
-    const random = randomSource(7);
+    const random = randomNumbers(7);
     for (let round = 0; round < 200; round += 1) {
       const pieces = randomPieces(whole, random);
       expect({ pieces, ...split(...pieces) }).toEqual({ pieces, reasoning, text });

@@ -2,7 +2,6 @@ import { describe, expect, test } from "vitest";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { messageSchema } from "../../../../src/dialects/anthropic/message-answer.ts";
 import type { GenerationEvent } from "../../../../src/engine/protocol/generation.ts";
-import { randomSource } from "../../inference/random-pieces.ts";
 import {
   failing,
   PLAIN_TEXT,
@@ -13,6 +12,7 @@ import {
 } from "../recorded-events.ts";
 import { sseEvents, testApp } from "../../../support/test-app.ts";
 import { BASE, clientOf, PATH } from "./message-client.ts";
+import { randomNumbers } from "../../../support/random-numbers.ts";
 
 function stopped(stopSequence: string): GenerationEvent[] {
   return PLAIN_TEXT.map((event) => (event.type === "done" ? { ...event, stopSequence } : event));
@@ -139,7 +139,7 @@ describe("a stream", () => {
   });
 
   test("folds to the whole message in the official client, whatever its shape", async () => {
-    const random = randomSource(13);
+    const random = randomNumbers(13);
     const body = { ...BASE, stop_sequences: [STOP] };
     for (let round = 0; round < 60; round += 1) {
       const client = clientOf(testApp({ events: randomAnswer(random) }));
@@ -153,7 +153,7 @@ describe("a stream", () => {
   });
 
   test("that fails anywhere ends with the error, as the whole message does", async () => {
-    const random = randomSource(14);
+    const random = randomNumbers(14);
     const error = new ServiceError("engine_crashed", "It is gone.");
     for (let round = 0; round < 40; round += 1) {
       const all = testApp();

@@ -59,14 +59,13 @@ test("the list of the page's files has each of them with its SHA-256", async () 
   }
 });
 
-const versionWith = async (etag: string): Promise<string> => {
-  const other = fakeApp({ overrides: { engineImage: async () => Promise.resolve({ ...WASM, etag }) } });
-  return pageListSchema.parse(await (await other.request("/ui/files.json")).json()).version;
-};
-
 test("the list is called otherwise when a file changes", async () => {
-  expect(await versionWith("b".repeat(64))).toBe(await versionWith("b".repeat(64)));
-  expect(await versionWith("b".repeat(64))).not.toBe(await versionWith("c".repeat(64)));
+  const versionOf = async (of: typeof app): Promise<string> =>
+    pageListSchema.parse(await (await of.request("/ui/files.json")).json()).version;
+  const appWith = (etag: string): typeof app =>
+    fakeApp({ overrides: { engineImage: async () => Promise.resolve({ ...WASM, etag }) } });
+  expect(await versionOf(appWith(WASM.etag))).toBe(await versionOf(app));
+  expect(await versionOf(appWith("b".repeat(64)))).not.toBe(await versionOf(app));
 });
 
 test("the service worker may serve the whole origin, and is asked for anew", async () => {

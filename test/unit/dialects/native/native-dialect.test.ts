@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { chatLineSchema } from "../../../../src/dialects/native/native-chat.ts";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
-import { randomSource } from "../../inference/random-pieces.ts";
 import {
   failing,
   PLAIN_TEXT,
@@ -13,6 +12,7 @@ import {
 import { fakeModel } from "../../../support/fake-models.ts";
 import { lines, testApp } from "../../../support/test-app.ts";
 import { endless } from "../../inference/inference-setup.ts";
+import { randomNumbers } from "../../../support/random-numbers.ts";
 
 const PNG = Buffer.from("89504e470d0a1a0a", "hex").toString("base64");
 const TOOLS = [{ type: "function", function: { name: "get_weather", parameters: { type: "object" } } }];
@@ -264,7 +264,7 @@ describe("POST /api/chat", () => {
 
 describe("a stream", () => {
   test("folds to the whole answer, whatever its shape", async () => {
-    const random = randomSource(5);
+    const random = randomNumbers(5);
     for (let round = 0; round < 50; round += 1) {
       const all = testApp({ events: randomAnswer(random) });
       const body = { messages: [{ role: "user", content: "hi" }] };

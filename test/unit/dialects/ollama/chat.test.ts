@@ -3,7 +3,6 @@ import { z } from "zod";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import type { GenerationEvent } from "../../../../src/engine/protocol/generation.ts";
 import { fakeModel } from "../../../support/fake-models.ts";
-import { randomSource } from "../../inference/random-pieces.ts";
 import {
   failing,
   PLAIN_TEXT,
@@ -13,6 +12,7 @@ import {
   WITH_LOGPROBS,
 } from "../recorded-events.ts";
 import { lines, testApp } from "../../../support/test-app.ts";
+import { randomNumbers } from "../../../support/random-numbers.ts";
 
 const PATH = "/ollama/api/chat";
 const messages = [{ role: "user", content: "hi" }];
@@ -121,7 +121,7 @@ describe("a streamed answer", () => {
   });
 
   test("adds up to the whole answer, whatever its shape", async () => {
-    const random = randomSource(5);
+    const random = randomNumbers(5);
     for (let round = 0; round < 40; round++) {
       const events = randomAnswer(random);
       const whole: unknown = await (await testApp({ events }).post(PATH, { ...BASE, stream: false })).json();
@@ -131,7 +131,7 @@ describe("a streamed answer", () => {
   });
 
   test("that fails anywhere ends with the error, as the whole answer does", async () => {
-    const random = randomSource(18);
+    const random = randomNumbers(18);
     const error = new ServiceError("engine_crashed", "It is gone.");
     for (let round = 0; round < 40; round += 1) {
       const all = testApp();

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { generateAnswerSchema, generateLineSchema } from "../../../../src/dialects/ollama/ollama-generate.ts";
 import { fakeModel } from "../../../support/fake-models.ts";
-import { randomSource } from "../../inference/random-pieces.ts";
 import { PLAIN_TEXT, randomAnswer, WITH_LOGPROBS } from "../recorded-events.ts";
 import { ABLE, lines, testApp } from "../../../support/test-app.ts";
+import { randomNumbers } from "../../../support/random-numbers.ts";
 
 const PATH = "/ollama/api/generate";
 const BASE = { model: "fake", prompt: "hi" };
@@ -38,7 +38,7 @@ describe("an answer", () => {
   });
 
   test("adds up to the same text and thinking, whole or streamed", async () => {
-    const random = randomSource(6);
+    const random = randomNumbers(6);
     for (let round = 0; round < 40; round++) {
       const events = randomAnswer(random);
       const whole = await testApp({ events }).post(PATH, { ...BASE, stream: false });

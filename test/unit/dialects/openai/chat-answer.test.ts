@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
-import { randomSource } from "../../inference/random-pieces.ts";
 import {
   failing,
   PLAIN_TEXT,
@@ -11,6 +10,7 @@ import {
 } from "../recorded-events.ts";
 import { sseEvents, testApp } from "../../../support/test-app.ts";
 import { chunksOf, clientOf, messages, PATH } from "./chat-client.ts";
+import { randomNumbers } from "../../../support/random-numbers.ts";
 
 function foldReasoning(chunks: ReturnType<typeof chunksOf>): string {
   return chunks.map(({ choices }) => choices[0]?.delta.reasoning_content ?? "").join("");
@@ -141,7 +141,7 @@ describe("a stream", () => {
   });
 
   test("folds to the whole answer in the official client, whatever its shape", async () => {
-    const random = randomSource(9);
+    const random = randomNumbers(9);
     for (let round = 0; round < 60; round += 1) {
       const all = testApp({ events: randomAnswer(random) });
       const client = clientOf(all);
@@ -173,7 +173,7 @@ describe("a stream", () => {
   });
 
   test("that fails anywhere ends with the error, as the whole answer does", async () => {
-    const random = randomSource(10);
+    const random = randomNumbers(10);
     const error = new ServiceError("engine_crashed", "It is gone.");
     for (let round = 0; round < 40; round += 1) {
       const all = testApp();

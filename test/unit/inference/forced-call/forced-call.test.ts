@@ -2,8 +2,9 @@ import { describe, expect, test } from "vitest";
 import type { FinishReason, GenerationEvent } from "../../../../src/engine/protocol/generation.ts";
 import { readForcedCall } from "../../../../src/inference/forced-call/read-forced-call.ts";
 import { DONE } from "../../../support/fake-engine.ts";
-import { randomPieces, randomSource } from "../random-pieces.ts";
+import { randomPieces } from "../random-pieces.ts";
 import { readEvents } from "../read-events.ts";
+import { randomNumbers } from "../../../support/random-numbers.ts";
 
 function read(pieces: readonly string[], reason: FinishReason = "stop") {
   const seen = { text: "", name: "", arguments: "", calls: 0, reason: "" };
@@ -38,7 +39,7 @@ describe("readForcedCall", () => {
   ])("reads %j", ([whole, name, args]) => {
     const expected = { text: "", name, arguments: args, calls: 1, reason: "tool_calls" };
     expect(read([whole])).toEqual(expected);
-    const random = randomSource(17);
+    const random = randomNumbers(17);
     for (let round = 0; round < 200; round += 1) {
       const pieces = randomPieces(whole, random);
       expect({ pieces, ...read(pieces) }).toEqual({ pieces, ...expected });

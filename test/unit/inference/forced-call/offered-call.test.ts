@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { readOfferedCall } from "../../../../src/inference/forced-call/read-offered-call.ts";
 import { eventsOf } from "../../../support/fake-engine.ts";
-import { randomPieces, randomSource } from "../random-pieces.ts";
+import { randomPieces } from "../random-pieces.ts";
 import { readEvents } from "../read-events.ts";
+import { randomNumbers } from "../../../support/random-numbers.ts";
 
 function read(pieces: readonly string[], names: readonly string[] = ["now", "find"]) {
   const all = readEvents(
@@ -22,7 +23,7 @@ function read(pieces: readonly string[], names: readonly string[] = ["now", "fin
 }
 
 describe("an answer that may be a call", () => {
-  const random = randomSource(3);
+  const random = randomNumbers(3);
 
   test.each([
     ['{"name": "find", "arguments": {"city": "Rome"}}', "find", '{"city": "Rome"}'],

@@ -6,8 +6,9 @@ import {
   readWrittenCalls,
 } from "../../../../src/inference/tool-format/read-written-calls.ts";
 import { eventsOf } from "../../../support/fake-engine.ts";
-import { randomPieces, randomSource } from "../random-pieces.ts";
+import { randomPieces } from "../random-pieces.ts";
 import { readEvents } from "../read-events.ts";
+import { randomNumbers } from "../../../support/random-numbers.ts";
 
 function formatOf(template: string): CallFormat {
   const { calls } = traitsOf(template);
@@ -98,7 +99,7 @@ describe.each<[string, CallFormat, string, string[]]>([
   test("are read however the text is split", () => {
     expect(read(format, [whole])).toEqual(expected);
     expect(read(format, letters(whole))).toEqual(expected);
-    const random = randomSource(3);
+    const random = randomNumbers(3);
     for (let round = 0; round < 50; round += 1)
       expect(read(format, randomPieces(whole, random))).toEqual(expected);
   });

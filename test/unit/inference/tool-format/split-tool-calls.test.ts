@@ -2,8 +2,9 @@ import { describe, expect, test } from "vitest";
 import type { GenerationEvent } from "../../../../src/engine/protocol/generation.ts";
 import { splitToolCalls } from "../../../../src/inference/tool-format/split-tool-calls.ts";
 import { DONE, eventsOf } from "../../../support/fake-engine.ts";
-import { randomPieces, randomSource } from "../random-pieces.ts";
+import { randomPieces } from "../random-pieces.ts";
 import { readEvents } from "../read-events.ts";
+import { randomNumbers } from "../../../support/random-numbers.ts";
 
 const FORMAT = {
   style: "json",
@@ -73,7 +74,7 @@ describe("splitToolCalls", () => {
       reason: calls.length > 0 ? "tool_calls" : "stop",
     };
     expect(split([whole])).toEqual(expected);
-    const random = randomSource(11);
+    const random = randomNumbers(11);
     for (let round = 0; round < 200; round += 1) {
       const pieces = randomPieces(whole, random);
       expect({ pieces, ...split(pieces) }).toEqual({ pieces, ...expected });

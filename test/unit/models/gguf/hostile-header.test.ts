@@ -4,9 +4,10 @@ import path from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { readGgufHeader } from "../../../../src/models/gguf/inspect-gguf.ts";
-import { ggufHeader, randomNumbers, u32, writeGguf } from "../../../support/gguf-writer.ts";
+import { ggufHeader, u32, writeGguf } from "../../../support/gguf-writer.ts";
 import { tinyLlama } from "../../../support/tiny-models.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
+import { randomNumbers } from "../../../support/random-numbers.ts";
 
 const U64_MAX = 0xffff_ffff_ffff_ffffn;
 /** Header files are damaged somewhere in here. */

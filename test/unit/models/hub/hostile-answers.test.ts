@@ -1,8 +1,9 @@
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import https from "node:https";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { ServiceError } from "../../../../src/errors/service-error.ts";
+import type { PullProgress } from "../../../../src/models/pull-progress.ts";
 import type { FixtureHub } from "../../../support/fixture-hub.ts";
 import type { Fault } from "../../../support/fixture-hub-body.ts";
 import { sha256 } from "../../../support/fixture-hub-content.ts";
@@ -198,14 +199,24 @@ describe("a hub that has a bad moment", () => {
 
   it("is not waited for when it gives a file by drops for ever", async () => {
     const { hub, cacheDir } = await scene();
-    hub.failNext(STORED, { drops: { bytes: 1, everyMs: 20 } }, ALWAYS);
-    const { store, waits } = storeAt(cacheDir, hub, { stallTimeoutMs: 100 });
+    const { promise: never, resolve } = Promise.withResolvers<void>();
+    onTestFinished(() => resolve());
+    hub.failNext(STORED, { pause: { after: 1, until: never } }, ALWAYS);
+    // The time in which enough should arrive is over when a drop has.
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const stallTimeoutMs = 60_000;
+    const { store, waits } = storeAt(cacheDir, hub, { stallTimeoutMs });
+    const onProgress = (progress: PullProgress): void => {
+      if (progress.status === "downloading" && progress.downloadedBytes > 0)
+        vi.advanceTimersByTime(stallTimeoutMs);
+    };
 
-    const error = await failureOf(pull(store));
+    const error = await failureOf(pull(store, { onProgress }));
 
     expect(error).toMatchObject({
       code: "hub_unreachable",
-      message: expect.stringContaining("bytes arrived"),
+      message: expect.stringContaining("only 1 bytes arrived in 60 s"),
     });
     expect(waits).toEqual([500, 1000, 2500, 5000, 10_000]);
   });

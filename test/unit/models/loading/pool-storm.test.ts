@@ -3,11 +3,11 @@ import type { Engine } from "../../../../src/engine/engine.ts";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { EnginePool } from "../../../../src/models/loading/engine-pool.ts";
 import type { LoadPlan } from "../../../../src/models/loading/load-planner.ts";
-import { randomNumbers } from "../../../support/gguf-writer.ts";
 import { FakeClock, settle } from "../../../support/fake-clock.ts";
 import { type FakeEngine, FakeEngines } from "../../../support/fake-engine.ts";
 import { loadPlan } from "./load-plans.ts";
 import { describe } from "./make-pool.ts";
+import { randomNumbers } from "../../../support/random-numbers.ts";
 
 const MB = 1024 * 1024;
 const BUDGET = 100 * MB;

@@ -2,19 +2,9 @@ import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { type ModelDefinition, readModelfile } from "../../../../src/models/modelfile/read-modelfile.ts";
 import { printModelfile } from "../../../../src/models/modelfile/print-modelfile.ts";
+import { randomNumbers } from "../../../support/random-numbers.ts";
 
 const RUNS = 500;
-
-/** A small generator of random numbers (mulberry32), so that a failure can be seen again. */
-function randomNumbers(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
 
 const PIECES = [
   "word",

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { encodeInput } from "../../../../../src/dialects/openai/custom-tools/custom-tool.ts";
 import { InputDecoder } from "../../../../../src/dialects/openai/custom-tools/input-decoder.ts";
-import { randomPieces, randomSource } from "../../../inference/random-pieces.ts";
+import { randomPieces } from "../../../inference/random-pieces.ts";
 import { PATCH } from "../../../../support/patch-grammar.ts";
+import { randomNumbers } from "../../../../support/random-numbers.ts";
 
 function decode(pieces: readonly string[]): string {
   const decoder = new InputDecoder();
@@ -11,7 +12,7 @@ function decode(pieces: readonly string[]): string {
 
 describe("the input of a custom tool", () => {
   test("comes out of the arguments however they are cut", () => {
-    const random = randomSource(7);
+    const random = randomNumbers(7);
     const input = `${PATCH}\u0001\\u00e9 \\\\ "quoted" / {"input":"x"}`;
     const spaced = ` {\n"input" : ${JSON.stringify(input).replaceAll("🙂", "\\ud83d\\ude42")} }\n`;
     for (let round = 0; round < 200; round += 1) {

@@ -1,23 +1,10 @@
 import { describe, expect, test } from "vitest";
-import {
-  beginResponse,
-  newId,
-  type ResponseObject,
-} from "../../../../../src/dialects/openai/responses/response-object.ts";
-import { responseRequestSchema } from "../../../../../src/dialects/openai/responses/response-schema.ts";
+import type { ResponseObject } from "../../../../../src/dialects/openai/responses/response-object.ts";
 import { ResponseStore } from "../../../../../src/dialects/openai/responses/response-store.ts";
+import { responseOf } from "./response-of.ts";
 
 /** Room for three of the responses below, not for four. */
 const LIMIT = 6000;
-
-function responseOf(text: string): ResponseObject {
-  const content = [{ type: "output_text" as const, text, annotations: [], logprobs: [] }];
-  const status = "completed" as const;
-  return {
-    ...beginResponse(responseRequestSchema.parse({}), "fake"),
-    output: [{ type: "message", id: newId("msg"), status, role: "assistant", content }],
-  };
-}
 
 function filled(...texts: string[]): { store: ResponseStore; responses: ResponseObject[] } {
   const store = new ResponseStore(LIMIT);

@@ -7,7 +7,6 @@ import {
   type ResponseObject,
 } from "../../../../../src/dialects/openai/responses/response-object.ts";
 import { ServiceError } from "../../../../../src/errors/service-error.ts";
-import { randomSource } from "../../../inference/random-pieces.ts";
 import {
   failing,
   PLAIN_TEXT,
@@ -16,6 +15,7 @@ import {
   WITH_LOGPROBS,
 } from "../../recorded-events.ts";
 import { fetchOf, sseEvents, testApp, type TestApp } from "../../../../support/test-app.ts";
+import { randomNumbers } from "../../../../support/random-numbers.ts";
 
 const PATH = "/v1/responses";
 const body = { model: "fake", input: "hi" };
@@ -207,7 +207,7 @@ describe("a stream", () => {
   });
 
   test("folds to the whole answer in the official client, whatever its shape", async () => {
-    const random = randomSource(9);
+    const random = randomNumbers(9);
     for (let round = 0; round < 30; round += 1) {
       const all = testApp({ events: randomAnswer(random) });
       const whole = await clientOf(all).responses.create(body);

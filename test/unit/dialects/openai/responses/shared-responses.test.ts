@@ -1,13 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { KeptResponses } from "../../../../../src/dialects/openai/responses/kept-responses.ts";
-import {
-  beginResponse,
-  newId,
-  type ResponseObject,
-} from "../../../../../src/dialects/openai/responses/response-object.ts";
 import { responseRequestSchema } from "../../../../../src/dialects/openai/responses/response-schema.ts";
 import { ResponseStore } from "../../../../../src/dialects/openai/responses/response-store.ts";
 import { RecordsAway, type SharedRecords } from "../../../../../src/dialects/shared-records.ts";
+import { responseOf } from "./response-of.ts";
 
 class SharedMap implements SharedRecords {
   readonly records = new Map<string, Uint8Array>();
@@ -43,15 +39,6 @@ const ITEMS = responseRequestSchema.parse({
     { type: "reasoning", summary: [{ text: "Hm." }] },
   ],
 }).input;
-
-function responseOf(text: string): ResponseObject {
-  const content = [{ type: "output_text" as const, text, annotations: [], logprobs: [] }];
-  const status = "completed" as const;
-  return {
-    ...beginResponse(responseRequestSchema.parse({}), "fake"),
-    output: [{ type: "message", id: newId("msg"), status, role: "assistant", content }],
-  };
-}
 
 function machines() {
   const shared = new SharedMap();
