@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { grammarMaker } from "../../../src/inference/make-grammar.ts";
-import { type GrammarWork, makeGrammar, makeQuickly } from "../../../src/schema/grammar-work.ts";
+import { type GrammarWork, made, makeGrammar, makeQuickly } from "../../../src/schema/grammar-work.ts";
+import { TextGrammarError } from "../../../src/schema/text-grammar.ts";
 import { REAL_SCHEMAS } from "../../conformance/real-schemas.ts";
 import { longestTurn } from "../../support/longest-turn.ts";
 
@@ -27,6 +28,29 @@ const LARGE: readonly [string, GrammarWork][] = [
     },
   ],
   [
+    "thousands of texts",
+    {
+      kind: "texts",
+      language: "choice",
+      given: Array.from({ length: 4000 }, (_, at) => ((at * 2654435761) >>> 0).toString(36).repeat(2)),
+    },
+  ],
+  [
+    "a pattern with many courses",
+    { kind: "texts", language: "regex", given: "(?=.*[a-z]{20})(?=.*[0-9]{8})(a|b|[0-9])*a(a|b){12}" },
+  ],
+  [
+    "rules of Lark",
+    {
+      kind: "texts",
+      language: "lark",
+      given: Array.from(
+        { length: 500 },
+        (_, at) => `${at === 0 ? "start" : `r${at}`}: /[a-z]{1,20}x${at}/`,
+      ).join("\n"),
+    },
+  ],
+  [
     "a long answer that goes on",
     { kind: "rest", grammar: 'root ::= ("a" | "a" root)*', beginning: "a".repeat(5000) },
   ],
@@ -49,6 +73,17 @@ describe("a grammar", () => {
     const turn = await longestTurn(async () => await make(work));
     expect(sent).toEqual([work]);
     expect(turn).toBeLessThan(60);
+  });
+
+  test("that cannot be said is told, wherever that is found out", async () => {
+    const works: GrammarWork[] = [
+      { kind: "texts", language: "regex", given: String.raw`(a)\1` },
+      { kind: "texts", language: "lark", given: 'begin: "x"' },
+    ];
+    for (const work of works) {
+      expect(makeQuickly(work)).toEqual(makeGrammar(work));
+      expect(() => made(makeGrammar(work))).toThrow(TextGrammarError);
+    }
   });
 
   test("is made here where there is no elsewhere, as in a page", async () => {
