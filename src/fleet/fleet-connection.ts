@@ -84,9 +84,14 @@ export class FleetConnection {
 
   /** Sends a message; without a connection it is lost, and false is returned. */
   publish(subject: string, data: Uint8Array): boolean {
-    if (!this.#isConnected || !this.#nats) return false;
+    const nats = this.#nats;
+    return this.#isConnected && nats !== undefined && this.#send(() => nats.publish(subject, data));
+  }
+
+  /** False when the client refuses to send: it is just being closed, say. */
+  #send(send: () => unknown): boolean {
     try {
-      this.#nats.publish(subject, data);
+      send();
       return true;
     } catch (error) {
       this.#logger.debug({ err: error }, "A message to the fleet was not sent");
@@ -152,7 +157,10 @@ export class FleetConnection {
       callback: (error, message) => {
         if (error)
           this.#logger.warn({ err: error, subject }, "The fleet's NATS server refuses a subscription");
-        else read(message.data, message.subject, message.reply ? (data) => message.respond(data) : undefined);
+        else {
+          const reply = (data: Uint8Array): void => void this.#send(() => message.respond(data));
+          read(message.data, message.subject, message.reply ? reply : undefined);
+        }
       },
     });
   }

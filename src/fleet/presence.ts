@@ -11,6 +11,7 @@ import {
 import { ServiceError } from "../errors/service-error.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
 import { KnownMachines } from "./known-machines.ts";
+import { OwnBeats } from "./own-beats.ts";
 import { OwnPauses } from "./own-pauses.ts";
 import { readJson, writeJson } from "./json-message.ts";
 
@@ -24,6 +25,8 @@ const RETURN_MS = 5000;
 const CARD_MS = 2000;
 /** For those who ask for a model while nobody can be asked; longer, a batch would hold up its lines for other models too. */
 const RETRY_AFTER_SECS = 1;
+/** Machines that are asked for their card at the same time; further ones are after their next beat. */
+const MOST_ASKED = 256;
 /** Machines of other versions that are told of. */
 const MOST_STRANGERS = 256;
 
@@ -57,6 +60,7 @@ export class Presence {
   #machines: readonly Machine[] | undefined;
   readonly #pauses: OwnPauses;
   readonly #strangers = new Set<string>();
+  readonly #own = new OwnBeats();
 
   constructor(options: PresenceOptions) {
     this.#options = options;
@@ -130,7 +134,9 @@ export class Presence {
   /** Sends a beat now: something has changed. */
   beat(): void {
     const { connection, self } = this.#options;
-    connection.publish(connection.subject("presence"), writeJson(self.beat));
+    const data = writeJson(self.beat);
+    this.#own.sent(data, this.#now());
+    connection.publish(connection.subject("presence"), data);
   }
 
   /** A machine does not answer: it is gone until its next beat. */
@@ -152,7 +158,8 @@ export class Presence {
 
   #read(data: Uint8Array): void {
     const beat = data.length <= MOST_BEAT_BYTES ? readJson(beatSchema, data) : undefined;
-    if (!beat || beat.id === this.#options.self.card.id) return;
+    if (!beat) return;
+    if (beat.id === this.#options.self.card.id) return this.#readOwn(data);
     if (beat.protocol !== PROTOCOL) return this.#meetStranger(beat);
     if (beat.state === "gone") return this.forget(beat.id);
     this.#known.heard(beat, data.length, this.#now());
@@ -161,8 +168,18 @@ export class Presence {
     return undefined;
   }
 
+  /** What others say in this machine's name, such as that it is gone, must not last. */
+  #readOwn(data: Uint8Array): void {
+    const { answers, tells } = this.#own.heard(data, this.#now());
+    if (answers) this.beat();
+    if (tells)
+      this.#options.logger.warn(
+        "fleet: somebody else sends messages in this machine's name: a copy of it that was made while it ran, or whoever may use the NATS server",
+      );
+  }
+
   async #askForCard(id: string): Promise<void> {
-    if (this.#asked.has(id)) return;
+    if (this.#asked.has(id) || this.#asked.size >= MOST_ASKED) return;
     this.#asked.add(id);
     const { connection, logger } = this.#options;
     try {

@@ -8,7 +8,7 @@ import { readRunOptions } from "./kit/run-options.ts";
 const options = readRunOptions(
   `
 Attacks a daemon in every way that these scripts know, one after the other: model files, requests, engine messages, a
-faulty hub, kills, also in the middle of a batch, a soak.
+faulty hub, the messages of a fleet, kills, also in the middle of a batch, a soak.
 
   node scripts/test/withstand/all.ts [options]
 

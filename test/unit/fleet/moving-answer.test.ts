@@ -142,7 +142,7 @@ test("an answer whose client has left while it began holds nothing, also when no
   await answer.return();
 });
 
-test("the log names the machine that an answer has lost, why, and the one that goes on", async () => {
+test("the log names the machine that an answer has lost, why, the one that goes on, and from how many tokens", async () => {
   const lines: unknown[] = [];
   const logger = pino(
     { base: null, timestamp: false },
@@ -163,6 +163,6 @@ test("the log names the machine that an answer has lost, why, and the one that g
       why: "it is silent",
       msg: "fleet: an answer has lost its machine, and looks for another one",
     },
-    { ...of, level: 30, machine: "tower", msg: "fleet: an answer goes on" },
+    { ...of, level: 30, machine: "tower", tokens: 0, msg: "fleet: an answer goes on" },
   ]);
 });

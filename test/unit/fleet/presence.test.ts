@@ -52,6 +52,39 @@ describe("the machines that are present", () => {
     expect(names(first.presence)).toEqual([]);
   });
 
+  test("are there again at once when somebody else says in their name that they are gone, which is told", async () => {
+    const warn = vi.spyOn(logger, "warn");
+    const [first, second] = [machine(wire, one), machine(wire, two)];
+    await vi.advanceTimersByTimeAsync(3000);
+    second.presence.beat();
+    expect(warn).not.toHaveBeenCalled();
+    const before = wire.messages;
+    for (let times = 0; times < 1000; times += 1)
+      wire.send("fleet.presence", json({ ...two.beat, state: "gone" }));
+    // One beat answers them all.
+    expect(wire.messages - before).toBeLessThan(1010);
+    expect(warn).toHaveBeenCalledTimes(1);
+    expect(warn.mock.lastCall?.[0]).toMatch(/somebody else sends messages in this machine's name/);
+    await vi.advanceTimersByTimeAsync(100);
+    wire.send("fleet.presence", json({ ...two.beat, state: "gone" }));
+    await vi.advanceTimersByTimeAsync(1);
+    expect(names(first.presence)).toEqual(["two"]);
+    warn.mockRestore();
+  });
+
+  test("are not asked for more cards at the same time than anybody has machines", async () => {
+    const first = machine(wire, one);
+    const asked = new Set<string>();
+    const forger = wire.connect();
+    for (let index = 0; index < 1000; index += 1) {
+      const { id } = card(`${index}`);
+      forger.listen(forger.subject("card", id), () => void asked.add(id));
+      wire.send("fleet.presence", json(beat(`${index}`)));
+    }
+    expect(asked.size).toBe(256);
+    expect(names(first.presence)).toEqual([]);
+  });
+
   test("are asked again when their card has changed", async () => {
     const changing = { ...two };
     const [first] = [machine(wire, one), machine(wire, changing)];

@@ -9,6 +9,8 @@ const SAMPLE_MS = 1000;
 /** Fewer samples than this show no trend. */
 const FEWEST_SAMPLES = 12;
 const MB = 1e6;
+/** In the folder that is watched. */
+const REPORT_FILE = "resources.ndjson";
 
 /**
  * What may be held, and by how much it may grow over the last half of a run: the noise of caches, connections that
@@ -49,10 +51,15 @@ export class ResourceWatch {
     const preload = pathToFileURL(path.join(import.meta.dirname, "report-resources.mjs")).href;
     return {
       NODE_OPTIONS: `--import=${preload}`,
-      RESOURCE_REPORT: path.join(folder, "resources.ndjson"),
+      RESOURCE_REPORT: path.join(folder, REPORT_FILE),
       RESOURCE_REPORT_MS: String(SAMPLE_MS),
       TMPDIR: folder,
     };
+  }
+
+  /** Megabytes of the daemon's heap without garbage, as it has last reported. */
+  get heap(): number {
+    return (lastReport(path.join(this.#folder, REPORT_FILE))?.heap ?? Number.NaN) / MB;
   }
 
   /** Ends the watch, adds a finding for each kind that has grown too much, and says how each has gone. */
@@ -76,7 +83,7 @@ export class ResourceWatch {
   #sample(): Sample {
     const engines = enginePids(this.#pid);
     const { descriptors, sockets } = openFiles(this.#pid);
-    const report = lastReport(path.join(this.#folder, "resources.ndjson"));
+    const report = lastReport(path.join(this.#folder, REPORT_FILE));
     return {
       "daemon memory (MB)": residentMemory(this.#pid),
       "engine memory (MB)": engines.reduce((sum, pid) => sum + (residentMemory(pid) ?? 0), 0),

@@ -1,0 +1,174 @@
+import { encodeValue } from "../../../../src/fleet/encode-value.ts";
+import { newCallId, writeFrame } from "../../../../src/fleet/frame.ts";
+import type { FrameKind } from "../../../../src/fleet/frame.ts";
+import { beat, card, cardModel } from "../../../../test/support/fleet-wire.ts";
+import type { Random } from "../kit/random.ts";
+import { mutatedBody } from "../requests/mutate.ts";
+
+/** A message for the NATS server. */
+export interface Message {
+  readonly subject: string;
+  readonly data: Uint8Array;
+}
+
+/** What the attacker knows of the fleet, as anybody does who may use its server. */
+export interface FleetKnowledge {
+  readonly prefix: string;
+  /** Ids of the machines; the first one has the model. */
+  readonly machines: readonly string[];
+  /** The model that calls are for, by what identifies it. */
+  readonly model: { readonly alias: string; readonly files: string; readonly settings: string };
+  /** What others have sent. */
+  readonly heard: readonly Message[];
+}
+
+const FRAMES: readonly FrameKind[] = ["offer", "body", "alive", "cancel", "accepted", "part", "last"];
+const HEX = "0123456789abcdef";
+/** Up to what NATS takes in one message. */
+const LONGEST = 200_000;
+/** Of what is stored: the attack is not that disks are full. */
+const LONGEST_STORED = 4096;
+
+/** A hostile message for some subject of the fleet. */
+export function hostileMessage(known: FleetKnowledge, random: Random): Message {
+  const kind = random.int(0, 9);
+  if (kind <= 1) return beatMessage(known, random);
+  if (kind <= 4) return callMessage(known, random);
+  if (kind === 5) return fileQuestion(known, random);
+  if (kind === 6) return storedMessage(known, random);
+  if (kind === 7) return { subject: someSubject(known, random), data: randomBytes(random, LONGEST) };
+  return heardMessage(known, random);
+}
+
+/** The card of a machine that is not there, perhaps damaged: it has the model, free and fast. */
+export function forgedCard({ model }: FleetKnowledge, id: string, random: Random): Uint8Array {
+  const { alias, files, settings } = model;
+  const models = [{ ...cardModel(alias), files, settings }];
+  return text(mutatedBody({ ...card("forged"), id, name: "forged", models }, random));
+}
+
+function beatMessage({ prefix, machines, model }: FleetKnowledge, random: Random): Message {
+  const id = random.chance(0.5) ? random.pick(machines) : randomId(random);
+  const loaded = [{ alias: model.alias, slots: 8, running: 0, waiting: 0, contextSize: 512, gpuLayers: 0 }];
+  const state = random.pick(["ready", "ready", "draining", "gone"] as const);
+  const speeds = [{ alias: model.alias, decode: 1e6, prefill: 1e6 }];
+  const forged = { ...beat("forged"), id, state, loaded, speeds, revision: random.int(0, 9) };
+  return { subject: `${prefix}.presence`, data: text(mutatedBody(forged, random)) };
+}
+
+function callMessage(known: FleetKnowledge, random: Random): Message {
+  const kind = random.chance(0.6) ? "offer" : random.pick(FRAMES);
+  const [victim = ""] = known.machines;
+  const other = `${random.pick(["call", "answer"])}.${random.pick(known.machines)}`;
+  const subject = `${known.prefix}.${kind === "offer" ? `call.${victim}` : other}`;
+  const frame = { kind, call: newCallId(), number: random.int(0, 3) };
+  const payload = kind === "offer" ? offer(known, random) : randomBytes(random, 2000);
+  return { subject, data: writeFrame({ ...frame, payload }) };
+}
+
+/** An offer with its request, one of which may be damaged. */
+function offer({ model, machines }: FleetKnowledge, random: Random): Uint8Array {
+  const request = {
+    endpoint: "chat",
+    input: { kind: "prompt", prompt: "Once" },
+    maxTokens: random.pick([1, 4, 10_000]),
+    sampling: { temperature: 0 },
+    format: { type: "text" },
+    wantsTokens: random.chance(0.5),
+    wantsChosen: true,
+    failedTries: random.int(0, 4),
+    ...(random.chance(0.5) && { given: [random.int(0, 300), random.int(0, random.pick([300, 1e6]))] }),
+    defaults: { sampling: {} },
+  };
+  const op = random.pick(["generate", "generate", "generate", "embed", "score", "tokenize", "nothing"]);
+  const call = { op, request };
+  const isDamaged = random.chance(0.5);
+  const body = isDamaged ? encoded(mutatedBody(call, random)) : encodeValue(call);
+  const bytes = random.chance(0.8) ? body.length : random.pick([0, 1, 2 ** 28, 2 ** 53]);
+  const { alias: name, files, settings } = model;
+  const entrance = random.chance(0.5) ? random.pick(machines) : randomId(random);
+  const valid = { protocol: 1, entrance, files, settings, name, needsSlot: random.chance(0.5), bytes };
+  const head = isDamaged ? encodeValue(valid) : encoded(mutatedBody(valid, random));
+  const payload = Buffer.alloc(4 + head.length + body.length);
+  payload.writeUInt32BE(random.chance(0.95) ? head.length : random.int(0, 2 ** 31));
+  payload.set(head, 4);
+  payload.set(body, 4 + head.length);
+  return payload;
+}
+
+function fileQuestion({ prefix, machines }: FleetKnowledge, random: Random): Message {
+  const digest = { algorithm: "sha256", hex: "a".repeat(64) };
+  const question = random.pick([
+    { kind: "has", repo: "a/b", digest, size: 100 },
+    { kind: "read", repo: "../b", digest, size: 2 ** 40, offset: 2 ** 39, length: 524_288 },
+    { kind: "list", repo: "a/b", revision: "main" },
+  ]);
+  return {
+    subject: `${prefix}.files.${random.pick(machines)}`,
+    data: text(mutatedBody(question, random)),
+  };
+}
+
+/** Responses, batches, their work and their files. */
+function storedMessage({ prefix, heard }: FleetKnowledge, random: Random): Message {
+  const stored = heard.filter(({ subject }) => /\.(kept|batch\w+)(\.|$)/.test(subject));
+  const id = randomId(random);
+  const subject =
+    stored.length > 0 && random.chance(0.6)
+      ? random.pick(stored).subject
+      : `${prefix}.${random.pick([
+          `kept.resp_${id}.0`,
+          `kept.resp_${id}.erased`,
+          `batches.batch.${id}`,
+          `batches.file.${id}`,
+          `batches.lease.${id}`,
+          `batchwork.${id}.0`,
+          `batchdata.file.${id}.0`,
+          `batchdata.answer.${id}.0`,
+          "batchnews",
+        ])}`;
+  const record = { id, status: "in_progress", lines: [0, 1, 2 ** 31], groups: [], files: [], holder: id };
+  const data = random.chance(0.5) ? text(mutatedBody(record, random)) : randomBytes(random, LONGEST_STORED);
+  return { subject, data: data.subarray(0, LONGEST_STORED) };
+}
+
+/** What somebody has sent, once more: damaged, cut off, or to another subject. */
+function heardMessage(known: FleetKnowledge, random: Random): Message {
+  if (known.heard.length === 0) return beatMessage(known, random);
+  const { subject, data } = random.pick(known.heard);
+  const bytes = Buffer.from(data);
+  for (let times = random.int(0, 4); times > 0 && bytes.length > 0; times -= 1)
+    bytes[random.int(0, bytes.length - 1)] = random.int(0, 255);
+  const cut = random.chance(0.3) ? bytes.subarray(0, random.int(0, bytes.length)) : bytes;
+  const isStored = /\.(kept|batch\w+)\./.test(subject);
+  const target = !isStored && random.chance(0.2) ? someSubject(known, random) : subject;
+  return { subject: target, data: cut };
+}
+
+function someSubject({ prefix, machines }: FleetKnowledge, random: Random): string {
+  const kind = random.pick(["presence", "card", "call", "answer", "files", "batchnews"]);
+  return ["presence", "batchnews"].includes(kind)
+    ? `${prefix}.${kind}`
+    : `${prefix}.${kind}.${random.pick(machines)}`;
+}
+
+function randomBytes(random: Random, most: number): Buffer {
+  return random.bytes(random.chance(0.8) ? random.int(0, 100) : random.int(0, most));
+}
+
+function randomId(random: Random): string {
+  return Array.from({ length: 32 }, () => HEX[random.int(0, 15)]).join("");
+}
+
+/** As the values of messages are encoded; what is no JSON stands for itself. */
+function encoded(json: string): Uint8Array {
+  try {
+    return encodeValue(JSON.parse(json));
+  } catch {
+    return text(json);
+  }
+}
+
+function text(value: string): Uint8Array {
+  return new TextEncoder().encode(value);
+}
