@@ -18,8 +18,6 @@ const MAX_BRANCHES = 64;
 const MAX_EMPTY_DEPTH = 4;
 /** Cost of a branch compared with the other steps of the budget. */
 const BRANCH_COST = 20;
-/** What is said of names of properties that one step of the budget looks at. */
-const FACTS_PER_STEP = 32;
 
 const ANY_TEXT: JsonSchema = { type: ["string"] };
 
@@ -188,7 +186,6 @@ export class Expander implements Reading {
 
   /** What the value of a property has to fit. */
   termsOfProperty(branch: Branch, name: string): Conjunction {
-    this.#budget.spend(Math.floor(branch.keyFacts.length / FACTS_PER_STEP));
     return factsOfName(branch.keyFacts, name).flatMap(({ terms }) => terms);
   }
 
