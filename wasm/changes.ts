@@ -214,6 +214,25 @@ export const CHANGES: readonly Change[] = [
     replace: { kernel_kq_mask: "llama_kv_cache_context::set_input_kq_mask" },
   },
   {
+    what: "Where a step of one batch goes in the cache is looked up, and not tried out first.",
+    why: "The package writes the step into the cache's records and takes it out again, to see whether the next batch fits as well.",
+    check: "test/unit/wasm/cache-room.test.ts",
+    replace: { kernel_prepare_cache: "llama_kv_cache::prepare" },
+    imports: { find_cache_slot: "llama_kv_cache::find_slot" },
+  },
+  {
+    what: "The clock stands still while a sampler is told the tokens of a prompt.",
+    why: "The package reads it four times for each token, which takes a tenth of a prompt's time on a GPU's host.",
+    check: "test/unit/wasm/held-clock.test.ts",
+    replace: { kernel_init_sampler: "server_slot::init_sampler()", kernel_clock: "__clock_gettime" },
+  },
+  {
+    what: "Names of a graph's tensors are put together without printf.",
+    why: "A graph has a thousand of them, and is described anew for each step of a prompt.",
+    check: "test/unit/wasm/tensor-names.test.ts",
+    replace: { kernel_format_name: "ggml_format_name" },
+  },
+  {
     what: "The heap may grow to 16 GB.",
     why: "The package's ends at 4 GB, and with it the models.",
     check: "test/unit/wasm/large-heap.test.ts",

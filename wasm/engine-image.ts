@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "932708dba6fdc7de7be37b6cbf958cfb4d3da78a1000e9f8ca593b1fadccb64c";
+const KERNELS_SHA256 = "6e506bb38e2e4af912b06c952b10f8636edb475ca0ab4e0a3403fe031ac297eb";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "cc35b997f0a56e93c7143bff2eab64d2941e9f99a23f84e6150c4048bb058e65";
+export const IMAGE_SHA256 = "d3ebf4b548a37d1021f71f0592ad156e743c6e0aceed0ac04d0e1060a261daa9";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

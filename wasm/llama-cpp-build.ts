@@ -124,6 +124,11 @@ export const FUNCTIONS = {
   "llama_model_loader::load_all_data": 6345,
   "llama_file::read_raw": 1292,
   ggml_backend_tensor_set: 294,
+  "server_slot::init_sampler()": 2614,
+  __clock_gettime: 2161,
+  ggml_format_name: 177,
+  "llama_kv_cache::prepare": 489,
+  "llama_kv_cache::find_slot": 2885,
 } as const;
 
 /**

@@ -62,4 +62,9 @@ export const MEMORY_CELLS = {
   sumsOfOneToken: 380,
   /** What steps cost, step_costs in step-costs.h. */
   stepCosts: 384,
+  /** uint8: 1 while the clock stands still, and int64[2]: at which time, in seconds and nanoseconds. */
+  heldClock: 416,
+  heldTime: 424,
+  /** uint32: 1 while what is asked of a GPU is compiled and not run. */
+  gpuRehearsal: 440,
 } as const;

@@ -10,6 +10,8 @@ import { MAX_JSON_DEPTH } from "../json/json-depth.ts";
 const MOST_DEPTH = 2 * MAX_JSON_DEPTH + 16;
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder("utf-8", { fatal: true });
+/** In the text of each value that has marks, as {@link encodeValue} writes them; in forged text, what is written otherwise is none. */
+const MARK = '"$"';
 /** In front: how many bytes of JSON follow. */
 const HEAD_BYTES = 4;
 
@@ -36,7 +38,7 @@ export function encodeValue(value: unknown): Uint8Array<ArrayBuffer> {
     const members = Object.fromEntries(Object.entries(each).map(([key, member]) => [key, lower(member)]));
     return Object.hasOwn(each, "$") ? { $: "object", value: members } : members;
   };
-  const json = ENCODER.encode(JSON.stringify(lower(value)));
+  const json = ENCODER.encode(JSON.stringify(isPlain(value) ? value : lower(value)));
   const bytes = new Uint8Array(HEAD_BYTES + json.length + at);
   new DataView(bytes.buffer).setUint32(0, json.length);
   bytes.set(json, HEAD_BYTES);
@@ -70,7 +72,17 @@ export function decodeValue(bytes: Uint8Array, mostValues: number): unknown {
   const text = DECODER.decode(json);
   const beyond = beyondBounds(text, { depth: MOST_DEPTH, values: mostValues });
   if (beyond !== undefined) throw new RangeError(`beyond the limit of ${beyond}`);
-  return raise(JSON.parse(text));
+  const value: unknown = JSON.parse(text);
+  return text.includes(MARK) ? raise(value) : value;
+}
+
+/** Whether JSON has all of a value as it is: most messages are such, and go and come without a copy. */
+function isPlain(value: unknown): boolean {
+  if (typeof value === "number") return Number.isFinite(value);
+  if (typeof value !== "object" || value === null) return true;
+  if (Array.isArray(value)) return value.every(isPlain);
+  if (value instanceof Uint8Array || value instanceof Int32Array || Object.hasOwn(value, "$")) return false;
+  return Object.values(value).every(isPlain);
 }
 
 function raiseMembers(value: object, raise: (each: unknown) => unknown): unknown {

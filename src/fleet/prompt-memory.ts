@@ -50,6 +50,8 @@ export class PromptMemory {
  * @param model what identifies it
  */
 export function promptMarks(model: string, { input }: Pick<InferenceRequest, "input">): Mark[] {
+  const prompt = input.kind === "chat" ? "" : input.kind === "infill" ? input.prefix : input.prompt;
+  if (input.kind !== "chat" && prompt.length < BLOCK_CHARACTERS) return [];
   const hash = createHash("sha256").update(model);
   const marks: Mark[] = [];
   let characters = 0;
@@ -69,14 +71,13 @@ export function promptMarks(model: string, { input }: Pick<InferenceRequest, "in
     }
     return marks;
   }
-  const text = input.kind === "infill" ? input.prefix : input.prompt;
   if (input.kind === "instruct" && input.system !== undefined) add(input.system);
   for (
     let at = 0;
-    at + BLOCK_CHARACTERS <= text.length && marks.length < MOST_MARKS;
+    at + BLOCK_CHARACTERS <= prompt.length && marks.length < MOST_MARKS;
     at += BLOCK_CHARACTERS
   ) {
-    add(text.slice(at, at + BLOCK_CHARACTERS));
+    add(prompt.slice(at, at + BLOCK_CHARACTERS));
     mark();
   }
   return marks;

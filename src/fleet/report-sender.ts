@@ -1,5 +1,6 @@
 import type { ChosenTokens, InferenceEvent } from "../inference/inference.ts";
 import type { TokenLogprob } from "../engine/protocol/generation.ts";
+import { joinPieces } from "../engine/protocol/join-pieces.ts";
 import type { Report } from "./call-schemas.ts";
 import { encodeValue } from "./encode-value.ts";
 import { type Frame, inParts } from "./frame.ts";
@@ -10,7 +11,7 @@ import { atTurnEnd } from "./turn-end.ts";
  * Between two messages with text: a faster model's tokens go together, since a message costs several processes as much time
  * as such a model needs for a token. Slower ones, all that people wait for, never wait for this.
  */
-const GAP_MS = 5;
+const GAP_MS = 10;
 /** Events of one message: what has waited for room must not become one that is larger than the room. */
 const MOST_EVENTS = 64;
 /** An acceptance that is told by nothing else is told after this time. */
@@ -28,6 +29,8 @@ export class ReportSender {
   #hasText = false;
   #textAt = Number.NEGATIVE_INFINITY;
   #events: InferenceEvent[] = [];
+  /** How many have become these. */
+  #gathered = 0;
   #tokens: TokenLogprob[] = [];
   #chosen: { ids: number[]; replaced: number; failedTries: number | undefined } | undefined;
   #isScheduled = false;
@@ -69,11 +72,12 @@ export class ReportSender {
     this.#schedule();
   }
 
-  /** Sends an event, together with those that come in the same turn of the event loop, or soon after one with text. */
+  /** Sends an event, together with those that come in the same turn of the event loop, or soon after one with text, as one piece. */
   event(event: InferenceEvent): void {
-    this.#events.push(event);
+    if (!joinPieces(this.#events.at(-1), event)) this.#events.push(event);
+    this.#gathered += 1;
     this.#hasText ||= event.type === "text-delta" || event.type === "reasoning-delta";
-    if (this.#events.length >= MOST_EVENTS) this.#flush();
+    if (this.#gathered >= MOST_EVENTS) this.#flush();
     else if (event.type === "done") atTurnEnd(() => this.#flush());
     else this.#schedule();
   }
@@ -127,6 +131,7 @@ export class ReportSender {
     if (this.#hasText) this.#textAt = performance.now();
     this.#hasText = false;
     this.#events = [];
+    this.#gathered = 0;
     this.#tokens = [];
     this.#chosen = undefined;
   }

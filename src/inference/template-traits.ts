@@ -24,14 +24,14 @@ export interface TemplateTraits {
 }
 
 interface Family extends TemplateTraits {
-  /** Text that only the family's templates have. */
-  readonly template: RegExp;
+  /** Texts that only the family's templates have, in this order. */
+  readonly template: readonly string[];
 }
 
 const FAMILIES: readonly Family[] = [
   {
     // Llama 3.1 to 3.3. llama.cpp takes any brace for the beginning of a call, and fails when it is not.
-    template: /only supports single tool-calls at once/,
+    template: ["only supports single tool-calls at once"],
     oneCallPerMessage: true,
     calls: {
       heads: [
@@ -45,7 +45,7 @@ const FAMILIES: readonly Family[] = [
   },
   {
     // Mistral Small 3.2 and others of its time. With llama.cpp's grammar, the ids of their calls spoil what follows.
-    template: /\[TOOL_CALLS\][^]*\[CALL_ID\][^]*\[ARGS\]/,
+    template: ["[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"],
     calls: {
       heads: [
         ["[TOOL_CALLS]", "NAME", "[CALL_ID]", "ID", "[ARGS]"],
@@ -57,7 +57,7 @@ const FAMILIES: readonly Family[] = [
   },
   {
     // Granite 3: the template does not show how calls are written; llama.cpp hides their tag and shows the rest as text.
-    template: /<\|tool_call\|>[^]*list of tools/,
+    template: ["<|tool_call|>", "list of tools"],
     textTags: { start: "<response>", end: "</response>" },
     calls: {
       heads: [
@@ -70,25 +70,35 @@ const FAMILIES: readonly Family[] = [
     },
   },
   // gpt-oss: the template shows only the first call of a message.
-  { template: /<\|channel\|>[^]*functions\./, oneCallPerMessage: true, wrapsText: true },
+  { template: ["<|channel|>", "functions."], oneCallPerMessage: true, wrapsText: true },
   // Command R7B
-  { template: /<\|START_RESPONSE\|>/, textStart: "<|START_RESPONSE|>", wrapsText: true },
+  { template: ["<|START_RESPONSE|>"], textStart: "<|START_RESPONSE|>", wrapsText: true },
   {
     // DeepSeek V3.1 as published: an answer without reasoning is begun by the end of one.
-    template: /<｜Assistant｜><\/think>/,
+    template: ["<｜Assistant｜></think>"],
     reasoningStart: "<think>",
     reasoningEnd: "</think>",
     endOfTurn: "<｜end▁of▁sentence｜>",
   },
   // Kimi K2 Thinking, whose calls may end its reasoning.
   {
-    template: /<\|tool_calls_section_begin\|>/,
+    template: ["<|tool_calls_section_begin|>"],
     echoedTags: ["<|tool_calls_section_begin|>", "<|tool_call_begin|>"],
   },
-  { template: /<｜end▁of▁sentence｜>/, endOfTurn: "<｜end▁of▁sentence｜>" }, // DeepSeek
+  { template: ["<｜end▁of▁sentence｜>"], endOfTurn: "<｜end▁of▁sentence｜>" }, // DeepSeek
 ];
 
 /** The traits of the family that a template belongs to; none for other families. */
 export function traitsOf(template: string | undefined): TemplateTraits {
-  return (template !== undefined && FAMILIES.find((family) => family.template.test(template))) || {};
+  return (template !== undefined && FAMILIES.find((family) => hasAll(template, family.template))) || {};
+}
+
+/** Whether a text has these, each behind the one before. It is looked through once: a model's file may have any template. */
+function hasAll(text: string, parts: readonly string[]): boolean {
+  let at = 0;
+  return parts.every((part) => {
+    const found = text.indexOf(part, at);
+    at = found + part.length;
+    return found >= 0;
+  });
 }

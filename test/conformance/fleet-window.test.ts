@@ -83,9 +83,12 @@ test.skipIf(NATS_SERVER === null)(
     const { events } = await beginRemote(call, "tiny", {});
     let read = 0;
     const readOn = async (count: number): Promise<void> => {
-      for (const until = read + count; read < until; read += 1) {
+      for (const until = read + count; read < until;) {
         const { value } = await events.next();
-        expect(value).toMatchObject({ type: "text-delta" });
+        // Several pieces may have become one.
+        const text = value?.type === "text-delta" ? value.text : "";
+        expect(text).not.toBe("");
+        read += text.length / PIECE.length;
       }
     };
     const mostAhead = (2 * WINDOW_BYTES) / PIECE.length + 64;

@@ -43,8 +43,9 @@ describe.skipIf(!hasDawn)("while a model is loaded onto a GPU", () => {
   });
 
   test("programs are compiled beside each other, but for the one that clears buffers", () => {
-    expect(loaded.inParallel).toBeGreaterThan(10);
-    expect(loaded.atOnce).toBe(loaded.inParallel);
+    // Those of the graph that llama.cpp computes itself at once, and then those that only a request needs.
+    expect(loaded.inParallel).toBeGreaterThan(15);
+    expect(loaded.atOnce).toBeGreaterThan(10);
     expect(loaded.oneByOne).toBe(1);
   });
 });

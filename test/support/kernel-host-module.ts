@@ -68,6 +68,8 @@ const MASK = THREAD + 29;
 const SAMPLE = THREAD + 30;
 const NOW = THREAD + 31;
 const UPDATE = THREAD + 32;
+const SYSTEM_CLOCK = THREAD + 33;
+const FORMAT_NAME = THREAD + 34;
 const BARRIER = 1;
 
 /** Functions that turn rows of blocks into floats, or back. */
@@ -154,6 +156,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         type(I64, I64, I64, I32),
         [0x60, 4, I64, I64, I32, I32, 1, I32],
         [0x60, 0, 1, F64],
+        [0x60, 2, I32, I64, 1, I32],
+        [0x60, 3, I64, I64, I64, 1, I64],
       ]),
     ),
     section(2, vector([memory])),
@@ -197,6 +201,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [24],
         [25],
         [1],
+        [26],
+        [27],
       ]),
     ),
     section(6, vector([stackPointer])),
@@ -257,6 +263,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         body(0x42, ...signedLeb(CHOICE), 0x28, 2, 0),
         body(...clock, ...loadClock, ...clockStep, 0xa0, 0x39, 3, 0, ...loadClock),
         body(),
+        body(0x41, 0),
+        body(0x20, 0),
       ]),
     ),
   ]);
@@ -361,6 +369,11 @@ export function linkHost(
       original_parse_alternates: ALTERNATES,
       original_secondary_thread: THREAD,
       original_kq_mask: MASK,
+      original_prepare_cache: DEQUANTIZE,
+      find_cache_slot: DEQUANTIZE,
+      original_clock: SYSTEM_CLOCK,
+      original_init_sampler: BARRIER,
+      original_format_name: FORMAT_NAME,
       ...Object.fromEntries(CONVERSIONS.map((name) => [name, DEQUANTIZE])),
       // No test here has a GPU: gpu-graph-host.ts does.
       ask_gpu_script: IS_END,

@@ -1,13 +1,16 @@
 // The kernels as one translation unit, and the functions of llama.cpp whose place they take. The build script beside
 // this file compiles it; wasm/changes.ts says which function of the module each one replaces.
 #include "attention-mask.h"
+#include "cache-room.h"
 #include "grammar.h"
 #include "draft-model.h"
 #include "gpu-replay.h"
 #include "gpu-upload.h"
 #include "graph-thread.h"
+#include "held-clock.h"
 #include "recursion.h"
 #include "slot-state.h"
+#include "tensor-names.h"
 #include "vec-dots.h"
 
 extern void original_mul_mat(const compute_params *params, tensor *out);

@@ -20,6 +20,7 @@ typedef struct {
 } step_costs;
 
 #define COSTS ((step_costs *)STEP_COSTS_CELL)
+#define IS_REHEARSAL (*(uint32_t *)GPU_REHEARSAL_CELL)
 // A step of the draft model, in hundredths of a plain one. src/engine/core/draft-cost.ts tells it from the sizes of files.
 #define COST_OF_DRAFT (*(float *)COST_OF_DRAFT_CELL)
 
@@ -61,7 +62,8 @@ INLINE void note_who_runs(const server_context *server) {
     generating += state == SLOT_GENERATES;
     others += state != SLOT_IDLE && state != SLOT_GENERATES;
   }
-  COSTS->is_alone = generating == 1 && others == 0;
+  // What is rehearsed for a GPU is not computed.
+  COSTS->is_alone = generating == 1 && others == 0 && !IS_REHEARSAL;
 }
 
 // Whether steps like one with so many guesses have been made before.

@@ -5,6 +5,7 @@
 // What was in the cache before the step is right, though, so the prompt is only cut back to that.
 #pragma once
 #include "barrier.h"
+#include "held-clock.h"
 #include "prompt-reuse.h"
 #include "step-costs.h"
 
@@ -31,6 +32,7 @@ void kernel_update_slots(server_context *server) {
   SERVER = server;
   GUESSED_TOKENS = 0;
   SUMS_OF_ONE_TOKEN = 0;
+  CLOCK_IS_HELD = 0; // even where an exception has left a sampler
   llama_context *context = server->context;
   const int32_t asked = *STEP_TOKENS, most = context->micro_batch;
   if (asked > 0) context->batch = asked < most ? asked : most;

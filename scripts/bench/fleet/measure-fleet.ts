@@ -1,55 +1,95 @@
-import { FLEET_MODEL, TestFleet } from "../../../test/support/test-fleet.ts";
+import { link, mkdtemp, rm } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
 import type { TestDaemon } from "../../../test/support/start-daemon.ts";
+import { FLEET_MODEL, TestFleet } from "../../../test/support/test-fleet.ts";
+import { processorMs } from "../cpu/processor-time.ts";
+import { describeMachine } from "../cpu/results.ts";
 import { markdownTable, median, spread } from "../daemon/statistics.ts";
 import { closeConnections, plainClient } from "../daemon/stream-client.ts";
-import { processorMs } from "../cpu/processor-time.ts";
 
-/** Runs of each side before those that count. */
-const WARM_UP = 10;
+/** A service that has just started runs code that V8 has not compiled yet. */
+const WARM_UP = 150;
+/** Enough for a first token. */
+const SHORT_ANSWER = 2;
+/** Times to the first token vary a lot and are cheap to measure, so many are taken beside each whole answer. */
+const SHORT_ANSWERS = 5;
+
+export interface FleetWorkload {
+  readonly runs: number;
+  /** Of a whole answer. */
+  readonly tokens: number;
+  /** The file of a model; absent: a tiny one. */
+  readonly model?: string;
+}
 
 /** Of one answer, in milliseconds. */
 interface Timing {
   readonly firstToken: number;
-  readonly all: number;
+  /** From the first token to the end. */
+  readonly rest: number;
   /** Processor time of the daemon that has the model, and of the other one; without engines. */
   readonly worker: number;
   readonly entrance: number;
 }
 
+/** The same answer, by the daemon that has the model itself and by way of the other one, one right after the other. */
+interface Pair {
+  readonly direct: Timing;
+  readonly passedOn: Timing;
+}
+
 /** What another machine costs: the daemon that has the model asked directly, and through one that has not. */
-export async function measureFleet(runs: number, tokens: number): Promise<string> {
+export async function measureFleet({ runs, tokens, model }: FleetWorkload): Promise<string> {
+  const { name, folder } = model === undefined ? { name: FLEET_MODEL } : await alone(model);
   const fleet = await TestFleet.start();
   try {
-    const worker = await fleet.join("worker");
+    const worker = await fleet.join("worker", {
+      folders: folder === undefined ? [] : [folder],
+      env: { SERVICE_MODELS_LOAD: [...new Set([FLEET_MODEL, name])].join(",") },
+    });
     const entrance = await fleet.join("entrance", { hasModel: false });
     await fleet.complete(entrance, 2, 1);
-    const direct: Timing[] = [];
-    const passedOn: Timing[] = [];
-    for (let run = -WARM_UP; run < runs; run += 1) {
+    let pairs = 0;
+    const pair = async (maxTokens: number): Promise<Pair> => {
+      const timings: Partial<Record<keyof Pair, Timing>> = {};
+      const sides = [["direct", worker] as const, ["passedOn", entrance] as const];
+      pairs += 1;
       // Who is first takes turns as well.
-      const sides = [
-        [worker, direct],
-        [entrance, passedOn],
-      ] as const;
-      for (const [daemon, timings] of run % 2 === 0 ? sides : sides.toReversed()) {
-        const timing = await measure(daemon, { worker, entrance }, tokens);
-        if (run >= 0) timings.push(timing);
-      }
+      for (const [side, daemon] of pairs % 2 === 0 ? sides : sides.toReversed())
+        timings[side] = await measure(daemon, name, maxTokens, { worker, entrance });
+      return { direct: timings.direct!, passedOn: timings.passedOn! };
+    };
+    for (let run = 0; run < WARM_UP; run += 1) await pair(SHORT_ANSWER);
+    const [short, whole]: [Pair[], Pair[]] = [[], []];
+    await pair(tokens);
+    for (let run = 0; run < runs; run += 1) {
+      for (let each = 0; each < SHORT_ANSWERS; each += 1) short.push(await pair(SHORT_ANSWER));
+      whole.push(await pair(tokens));
     }
-    return report(direct, passedOn, tokens);
+    return report(short, whole, tokens);
   } finally {
     closeConnections();
     await fleet.stop();
+    if (folder !== undefined) await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** A folder with a model and no other, beside its file. */
+async function alone(model: string): Promise<{ readonly name: string; readonly folder: string }> {
+  const folder = await mkdtemp(path.join(path.dirname(path.resolve(model)), "fleet-"));
+  await link(model, path.join(folder, path.basename(model)));
+  return { name: path.basename(model, ".gguf"), folder };
 }
 
 async function measure(
   { url }: TestDaemon,
-  daemons: { readonly worker: TestDaemon; readonly entrance: TestDaemon },
+  model: string,
   tokens: number,
+  daemons: { readonly worker: TestDaemon; readonly entrance: TestDaemon },
 ): Promise<Timing> {
   const body = {
-    model: FLEET_MODEL,
+    model,
     prompt: "once upon a time there was",
     max_tokens: tokens,
     temperature: 0,
@@ -67,37 +107,54 @@ async function measure(
   });
   return {
     firstToken: first - startedAt,
-    all: performance.now() - startedAt,
+    rest: performance.now() - first,
     worker: processorMs(daemons.worker.pid) - before.worker,
     entrance: processorMs(daemons.entrance.pid) - before.entrance,
   };
 }
 
-function report(direct: readonly Timing[], passedOn: readonly Timing[], tokens: number): string {
-  const row = (name: string, timings: readonly Timing[]): string[] => [
+function total({ firstToken, rest }: Timing): number {
+  return firstToken + rest;
+}
+
+/** Of both daemons. */
+function processor({ worker, entrance }: Timing): number {
+  return worker + entrance;
+}
+
+function report(short: readonly Pair[], whole: readonly Pair[], tokens: number): string {
+  const rate = ({ rest }: Timing): number => ((tokens - 1) / rest) * 1000;
+  const row = (name: string, side: keyof Pair): string[] => [
     name,
-    spread(timings.map(({ firstToken }) => firstToken)),
-    spread(timings.map(({ all }) => all)),
-    spread(timings.map(({ worker }) => worker)),
-    spread(timings.map(({ entrance }) => entrance)),
+    spread(short.map((pair) => pair[side].firstToken)),
+    spread(whole.map((pair) => rate(pair[side]))),
+    spread(whole.map((pair) => total(pair[side]))),
+    spread(whole.map((pair) => pair[side].worker)),
+    spread(whole.map((pair) => pair[side].entrance)),
   ];
-  const table = markdownTable(
-    ["ms", "first token", `${tokens} tokens`, "processor time: worker", "entrance"],
-    [row("asked directly", direct), row("through another machine", passedOn)],
-  );
-  // Of two runs in a row: what else the machine does changes slowly.
-  const pairs = passedOn.flatMap((timing, run) => {
-    const other = direct[run];
-    return other ? [{ timing, other }] : [];
-  });
-  const added = (of: (timing: Timing) => number): string =>
-    median(pairs.map(({ timing, other }) => of(timing) - of(other))).toFixed(1);
-  const longer = median(pairs.map(({ timing, other }) => timing.all / other.all - 1)) * 100;
+  // Of two answers in a row: what else the machine does changes slowly.
+  const added = (pairs: readonly Pair[], of: (timing: Timing) => number): string =>
+    median(pairs.map(({ direct, passedOn }) => of(passedOn) - of(direct))).toFixed(1);
+  const percent = (of: (timing: Timing) => number): string =>
+    (median(whole.map(({ direct, passedOn }) => of(passedOn) / of(direct) - 1)) * 100).toFixed(1);
   return [
-    table,
+    `${describeMachine()}, load average ${os.loadavg()[0]?.toFixed(1)}`,
     "",
-    "Medians of the differences of two runs in a row:",
-    `first token ${added(({ firstToken }) => firstToken)} ms, ${tokens} tokens ${added(({ all }) => all)} ms (${longer.toFixed(1)} percent), ` +
-      `processor time of both daemons ${added(({ worker, entrance }) => worker + entrance)} ms.`,
+    markdownTable(
+      [
+        "",
+        "first token, ms",
+        "tokens/s after it",
+        `${tokens} tokens, ms`,
+        "processor time, ms: worker",
+        "entrance",
+      ],
+      [row("asked directly", "direct"), row("through another machine", "passedOn")],
+    ),
+    "",
+    "Medians of the differences of two answers in a row:",
+    `first token ${added(short, ({ firstToken }) => firstToken)} ms, tokens/s after it ${percent(rate)} percent, ` +
+      `${tokens} tokens ${added(whole, total)} ms (${percent(total)} percent), processor time of both daemons ` +
+      `${added(short, processor)} ms for ${SHORT_ANSWER} tokens and ${added(whole, processor)} ms for ${tokens}.`,
   ].join("\n");
 }

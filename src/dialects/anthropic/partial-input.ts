@@ -19,7 +19,7 @@ function cuts(text: string): { last: string; rest: string } {
   const open: string[] = [];
   const closing = (): string => open.toReversed().join("");
   let last = "";
-  for (const { 0: token, index } of text.matchAll(/"(?:[^"\\]|\\.)*(?:"|$)|[{}[\],]/gs)) {
+  for (const { 0: token, index } of text.matchAll(/"(?:[^"\\]|\\.)*(?:"|\\?$)|[{}[\],]/gs)) {
     if (token === "{" || token === "[") {
       open.push(token === "{" ? "}" : "]");
       last = text.slice(0, index + 1) + closing();

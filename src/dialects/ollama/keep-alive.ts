@@ -12,7 +12,7 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 };
 /** Longer means forever: much later dates cannot be formatted. */
 const FOREVER_MS = 100 * 365 * 24 * HOUR_MS;
-const PART = /(\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h)/g;
+const PART = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)/g;
 const DURATION = new RegExp(`^[+-]?(?:${PART.source})+$`);
 const NUMBER = /^[+-]?\d+(?:\.\d+)?$/;
 

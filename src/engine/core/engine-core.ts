@@ -1,3 +1,4 @@
+import { MEMORY_CELLS } from "../../../wasm/memory-cells.ts";
 import { Mutex } from "../../async/mutex.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { EngineInfo } from "../protocol/engine-spec.ts";
@@ -238,6 +239,24 @@ export class EngineCore {
   /** Bytes of WebAssembly memory; 0 where threads cannot share it. */
   get heapBytes(): number {
     return this.#session.memory?.buffer.byteLength ?? 0;
+  }
+
+  /**
+   * Has what requests ask of a GPU compiled, all at once, while they compute nothing: what they answer means nothing.
+   * Without a memory that threads share, they are not made.
+   */
+  async rehearse(request: () => Promise<unknown>): Promise<void> {
+    const { memory } = this.#session;
+    if (!memory) return;
+    const tell = (isRehearsal: 0 | 1): void => {
+      new Uint8Array(memory.buffer)[MEMORY_CELLS.gpuRehearsal] = isRehearsal;
+    };
+    tell(1);
+    try {
+      await request();
+    } finally {
+      tell(0);
+    }
   }
 
   /** Ends the engine's worker; calls in flight are not answered. */

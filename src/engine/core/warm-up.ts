@@ -72,6 +72,8 @@ export async function warmUpFirst(
     return undefined;
   }
   const full = Math.min(fullStep(settings), room);
+  await engine.rehearse(() => promptMs(engine, full));
+  onProgress();
   const first = await promptMs(engine, full);
   onProgress();
   for (const part of mediaOf(engine)) {

@@ -12,12 +12,21 @@ const SEEN_BY_PROGRAMS = 0xc0;
  */
 const MOST_RECORDINGS = 12;
 
+/** The engine has a request rehearsed: what it asks of a GPU is compiled, and does not run. */
+const IS_REHEARSAL = `getHeapU8()[${MEMORY_CELLS.gpuRehearsal}] === 1`;
+
 /** Patches wllama's part of the worker's script for {@link commandStreamPatches}. */
 export const COMPILED_PROGRAMS_PATCHES: readonly TextPatch[] = [
   {
+    purpose: "compile what a rehearsed request needs, and have it before the next one runs",
+    find: "// copy data to wasm heap",
+    replace: `await daybreakPrograms.rehearse(${IS_REHEARSAL});
+    // copy data to wasm heap`,
+  },
+  {
     purpose: "have all programs compiled when a model has been loaded",
     find: "// length of output buffer is written at the first 4 bytes of input buffer",
-    replace: `await daybreakPrograms.settle();
+    replace: `await daybreakPrograms.rehearse(${IS_REHEARSAL});
     // length of output buffer is written at the first 4 bytes of input buffer`,
   },
 ];

@@ -1,13 +1,14 @@
+import { joinPieces } from "../protocol/join-pieces.ts";
 import type { GenerationEvent } from "../protocol/generation.ts";
 import type { EngineMessage } from "../protocol/messages.ts";
 
 /** Writes a message to the channel and calls back when it has been written. */
 type Send = (message: EngineMessage, written: () => void) => void;
 
-/** How long progress of a prompt waits for the first token: an extra message would delay that token. */
-const PROMPT_DELAY_MS = 5;
+/** How long what nobody reads waits for the text that follows: an extra message would delay that text. */
+const TEXTLESS_DELAY_MS = 5;
 
-const PROMPT_EVENTS: ReadonlySet<GenerationEvent["type"]> = new Set(["start", "prompt-progress"]);
+const TEXTLESS: ReadonlySet<GenerationEvent["type"]> = new Set(["start", "prompt-progress", "tokens"]);
 
 /**
  * Sends events to the daemon: right away while the channel is free, otherwise several in one message. So the first
@@ -26,8 +27,8 @@ export class Outbox {
   pushEvent(call: number, event: GenerationEvent): void {
     const events = this.#waiting.get(call);
     if (!events) this.#waiting.set(call, [event]);
-    else if (!mergeText(events.at(-1), event)) events.push(event);
-    if (PROMPT_EVENTS.has(event.type)) this.#timer ??= setTimeout(() => this.#flush(), PROMPT_DELAY_MS);
+    else if (!joinPieces(events.at(-1), event) && !joinTokens(events, event)) events.push(event);
+    if (TEXTLESS.has(event.type)) this.#timer ??= setTimeout(() => this.#flush(), TEXTLESS_DELAY_MS);
     else this.#flush();
   }
 
@@ -56,18 +57,12 @@ export class Outbox {
   }
 }
 
-/** Appends text to the previous event of the same type; returns false when that is not possible. */
-function mergeText(last: GenerationEvent | undefined, event: GenerationEvent): boolean {
-  if (last?.type === "text-delta" && event.type === "text-delta") {
-    // Empty text has the log-probabilities of something else, such as reasoning.
-    if ((last.text === "") !== (event.text === "")) return false;
-    last.text += event.text;
-    if (event.logprobs) last.logprobs = [...(last.logprobs ?? []), ...event.logprobs];
-    return true;
-  }
-  if (last?.type === "reasoning-delta" && event.type === "reasoning-delta") {
-    last.text += event.text;
-    return true;
-  }
-  return false;
+/** Tells tokens with those before them, so that the text between them becomes one; returns false when there are none. */
+function joinTokens(events: readonly GenerationEvent[], event: GenerationEvent): boolean {
+  if (event.type !== "tokens") return false;
+  const told = events.find((each) => each.type === "tokens");
+  if (!told) return false;
+  for (const id of event.ids) told.ids.push(id);
+  told.replaced += event.replaced;
+  return true;
 }

@@ -160,7 +160,7 @@ class GbnfReader {
     if (this.#match(/\*/y) !== undefined) return [0, Infinity];
     if (this.#match(/\+/y) !== undefined) return [1, Infinity];
     if (this.#match(/\?/y) !== undefined) return [0, 1];
-    const text = this.#match(/\{\s*\d+\s*(?:,\s*\d*\s*)?\}/y);
+    const text = this.#match(/\{\s*\d+\s*(?:,\s*(?:\d+\s*)?)?\}/y);
     if (text === undefined) return undefined;
     const [min = "", max] = text.slice(1, -1).split(",");
     if (max === undefined) return [Number(min), Number(min)];

@@ -23,6 +23,11 @@ describe("a value on its way to another machine", () => {
     expect(value).toEqual({ data: new Uint8Array([1, 2, 3]) });
   });
 
+  test("has no parts where a mark is written in another way", () => {
+    const forged = encodeText(String.raw`{"\u0024":"bytes","at":0,"length":4}`);
+    expect(decodeValue(forged, 1000)).toEqual({ $: "bytes", at: 0, length: 4 });
+  });
+
   test.each([
     ["nothing", new Uint8Array()],
     ["half a head", new Uint8Array([0, 0])],

@@ -89,7 +89,7 @@ describe("what a machine sends of an answer", () => {
     expect(told()).toEqual(["begun", "start"]);
   });
 
-  test("has the first text at once, and what comes within five milliseconds after it together", async () => {
+  test("has the first text at once, and what comes within ten milliseconds after it together", async () => {
     sender.begin(BEGUN);
     sender.event(text("a"));
     await vi.advanceTimersByTimeAsync(0);
@@ -99,12 +99,32 @@ describe("what a machine sends of an answer", () => {
       await vi.advanceTimersByTimeAsync(1);
     }
     expect(told()).toEqual(["begun", "a"]);
-    await vi.advanceTimersByTimeAsync(3);
+    await vi.advanceTimersByTimeAsync(8);
     expect(told()).toEqual(["begun", "a", "bcd"]);
-    await vi.advanceTimersByTimeAsync(10);
+    await vi.advanceTimersByTimeAsync(20);
     sender.event(text("e"));
     await vi.advanceTimersByTimeAsync(0);
     expect(told()).toEqual(["begun", "a", "bcd", "e"]);
+  });
+
+  test("is one piece of text where several go together, apart from what is something else", async () => {
+    sender.event(text("a"));
+    await vi.advanceTimersByTimeAsync(0);
+    for (const piece of ["b", "c"]) sender.event(text(piece));
+    for (const piece of ["d", "e"]) sender.event({ type: "reasoning-delta", text: piece });
+    for (const piece of ["{", "}"]) sender.event({ type: "tool-call-delta", index: 0, arguments: piece });
+    sender.event({ type: "tool-call-delta", index: 1, arguments: "{}" });
+    await vi.advanceTimersByTimeAsync(20);
+    const report = reportSchema.parse(decodeValue(sent.at(-1)?.payload ?? new Uint8Array(), 1000));
+    expect(report).toEqual({
+      type: "events",
+      events: [
+        text("bc"),
+        { type: "reasoning-delta", text: "de" },
+        { type: "tool-call-delta", index: 0, arguments: "{}" },
+        { type: "tool-call-delta", index: 1, arguments: "{}" },
+      ],
+    });
   });
 
   test("ends at once, with what waits", async () => {

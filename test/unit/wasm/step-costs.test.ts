@@ -142,6 +142,17 @@ function rightLengths(count: number, cost: number): number[] {
 }
 
 describe("the cost of a token that is checked", () => {
+  test("are not those of a request that is rehearsed for a GPU, which is not computed", () => {
+    setInt(MEMORY_CELLS.gpuRehearsal, 1);
+    begin([GENERATING]);
+    steps(10, 1);
+    expect(plainMs()).toBe(0);
+    setInt(MEMORY_CELLS.gpuRehearsal, 0);
+    begin([GENERATING]);
+    steps(4, PLAIN_MS);
+    expect(plainMs()).toBe(PLAIN_MS);
+  });
+
   test("is that of the steps that have it, beside a step of one token", () => {
     steps(4, PLAIN_MS);
     steps(40, ...guesses(3, 17));

@@ -14,11 +14,17 @@ export interface ParallelPrograms {
   ready(handle: number): object;
   /** Waits for all that is being compiled; from then on programs run, and each is compiled when it is asked for. */
   settle(): Promise<void>;
+  /**
+   * A call of llama.cpp begins, or has ended.
+   * @param isRehearsal what it asks for is compiled as while a model loads, until one begins or ends that is none
+   */
+  rehearse(isRehearsal: boolean): Promise<void>;
 }
 
 /**
  * Compiles programs beside each other while a model loads. llama.cpp computes a graph then to have them compiled, one after the
- * other, and throws away what comes out. So none of it runs, and Dawn or the browser compiles all of its programs at once.
+ * other, and throws away what comes out. So none of it runs, and Dawn or the browser compiles all of its programs at once. The
+ * engine's warm-up does the same with a request, whose programs are others in part.
  *
  * Part of llama.cpp's script in a worker, which gets this function as text: it must not refer to anything outside of it.
  * @param objects WebGPU's objects by their handles
@@ -31,6 +37,19 @@ export function openParallelPrograms(objects: Record<number, object>): ParallelP
   }
   const compiling = new Map<object, Compiling>();
   let state: "before" | "compiling" | "after" = "before";
+
+  const settle = async (): Promise<void> => {
+    if (state !== "compiling") return;
+    await Promise.all(Array.from(compiling.values(), ({ result }) => result));
+    for (const [handle, object] of Object.entries(objects)) {
+      const program = compiling.get(object);
+      if (!program) continue;
+      const { device, descriptor, result } = program;
+      objects[Number(handle)] = (await result) ?? device.createComputePipeline(descriptor);
+    }
+    compiling.clear();
+    state = "after";
+  };
 
   return {
     areCompiling: () => state === "compiling",
@@ -51,17 +70,10 @@ export function openParallelPrograms(objects: Record<number, object>): ParallelP
       if (!program) return found;
       return (objects[handle] = program.device.createComputePipeline(program.descriptor));
     },
-    async settle() {
-      if (state !== "compiling") return;
-      await Promise.all(Array.from(compiling.values(), ({ result }) => result));
-      for (const [handle, object] of Object.entries(objects)) {
-        const program = compiling.get(object);
-        if (!program) continue;
-        const { device, descriptor, result } = program;
-        objects[Number(handle)] = (await result) ?? device.createComputePipeline(descriptor);
-      }
-      compiling.clear();
-      state = "after";
+    settle,
+    async rehearse(isRehearsal) {
+      if (!isRehearsal) await settle();
+      else if (state === "after") state = "compiling";
     },
   };
 }

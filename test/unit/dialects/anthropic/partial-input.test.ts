@@ -6,6 +6,7 @@ const WHOLE = JSON.stringify(
   {
     city: 'Kö\\ln "{[,',
     days: [1, -2.5e3, { deep: [[], [null, true]] }],
+    said: 'so, "yes, no"',
     flags: { a: false, b: {}, c: "" },
     end: 12,
   },

@@ -25,3 +25,7 @@ test.for<[string | number, number | undefined]>([
 ])("%j is %s milliseconds", ([value, expected]) => {
   expect(parseKeepAlive(value)).toBe(expected);
 });
+
+test("a million digits and no unit are looked through once", () => {
+  expect(parseKeepAlive(`${"1".repeat(1_000_000)}x`)).toBeUndefined();
+});

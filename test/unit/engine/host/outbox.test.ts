@@ -18,6 +18,13 @@ const text = (piece: string) => ({ type: "text-delta", text: piece }) as const;
 
 const progress = (processed: number) => ({ type: "prompt-progress", processed, total: 3 }) as const;
 
+const tokens = (...ids: number[]) => ({ type: "tokens" as const, ids, replaced: 0 });
+
+const figures = (completionTokens: number) => ({
+  usage: { promptTokens: 1, completionTokens, cachedTokens: 0, reasoningTokens: 0 },
+  timings: { promptMs: 1, completionMs: 1 },
+});
+
 const logprob = (token: string): TokenLogprob => ({ id: 1, token, logprob: -1, bytes: null, top: [] });
 
 describe("events on their way to the daemon", () => {
@@ -49,6 +56,34 @@ describe("events on their way to the daemon", () => {
     expect(sent).toEqual([{ type: "events", call: 1, events: [{ type: "start" }, progress(1)] }]);
   });
 
+  test("tokens go with their text, and by themselves when none follows", async () => {
+    const { outbox, sent, written } = slowChannel();
+    outbox.pushEvent(1, { type: "start" });
+    outbox.pushEvent(1, tokens(7));
+    expect(sent).toEqual([]);
+    outbox.pushEvent(1, text("a"));
+    expect(sent).toEqual([{ type: "events", call: 1, events: [{ type: "start" }, tokens(7), text("a")] }]);
+    written();
+    outbox.pushEvent(1, tokens(8));
+    await vi.waitFor(() => expect(sent).toHaveLength(2));
+    expect(sent[1]).toEqual({ type: "events", call: 1, events: [tokens(8)] });
+  });
+
+  test("tokens and their text are joined when several wait, the tokens before the text", () => {
+    const { outbox, sent, written } = slowChannel();
+    outbox.pushEvent(1, text("first"));
+    outbox.pushEvent(1, tokens(7));
+    outbox.pushEvent(1, text("a"));
+    outbox.pushEvent(1, { ...tokens(8), replaced: 1 });
+    outbox.pushEvent(1, text("b"));
+    written();
+    expect(sent[1]).toEqual({
+      type: "events",
+      call: 1,
+      events: [{ type: "tokens", ids: [7, 8], replaced: 1 }, text("ab")],
+    });
+  });
+
   test("are gathered while it is not, with neighboring text joined", () => {
     const { outbox, sent, written } = slowChannel();
     outbox.pushEvent(1, text("first"));
@@ -72,6 +107,15 @@ describe("events on their way to the daemon", () => {
     outbox.pushEvent(1, { ...text("b"), logprobs: [logprob("b")] });
     written();
     expect(sent[1]).toMatchObject({ events: [{ text: "ab", logprobs: [{ token: "a" }, { token: "b" }] }] });
+  });
+
+  test("tell of joined text how much there is with the last of it", () => {
+    const { outbox, sent, written } = slowChannel();
+    outbox.pushEvent(1, text("first"));
+    outbox.pushEvent(1, { ...text("a"), soFar: figures(1) });
+    outbox.pushEvent(1, { ...text("b"), soFar: figures(2) });
+    written();
+    expect(sent[1]).toMatchObject({ events: [{ text: "ab", soFar: { usage: { completionTokens: 2 } } }] });
   });
 
   test("keep the log-probabilities of reasoning apart from those of the text", () => {

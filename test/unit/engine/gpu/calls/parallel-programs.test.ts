@@ -92,4 +92,27 @@ describe("programs of a model that is loaded", () => {
     expect(log).toEqual(["now a", "now b"]);
     expect(programs.areCompiling()).toBe(false);
   });
+
+  it("are compiled beside each other once more while a request is rehearsed, and are there when the next one begins", async () => {
+    programs.begin();
+    await programs.settle();
+    await programs.rehearse(true);
+    expect(programs.areCompiling()).toBe(true);
+    compile(8, { name: "a" });
+    await programs.rehearse(true);
+    compile(16, { name: "b" });
+    expect(log).toEqual(["later a", "later b"]);
+    const rehearsed = programs.rehearse(false);
+    for (const [at, { resolve }] of answers.entries()) resolve({ compiled: at });
+    await rehearsed;
+    expect(objects).toEqual({ 8: { compiled: 0 }, 16: { compiled: 1 } });
+    expect(programs.areCompiling()).toBe(false);
+  });
+
+  it("are compiled one by one in a rehearsal without our kernels, which run none", async () => {
+    await programs.rehearse(true);
+    compile(8, { name: "a" });
+    expect(log).toEqual(["now a"]);
+    expect(programs.areCompiling()).toBe(false);
+  });
 });

@@ -45,6 +45,7 @@ describe("a grammar of 256 KiB", () => {
     ["that cannot be read", longest("root ::= ", "[a]\n "), /it needs a rule's name in line 2/],
     ["without an end", longest('root ::= "', "a"), /it needs a character/],
     ["of classes without ends", longest("root ::= ", "["), /it needs a character/],
+    ["with a repetition of blanks", longest('root ::= "a"{0,', "\t", "x"), /it needs a part of the rule/],
     ["of literals without ends", longest("root ::= ", '"\\'), /it needs an escape/],
     ["that begins with itself", longest("root ::= root ", "[a]"), /its rule "root" begins with itself/],
   ])("%s is refused before the model is asked for", async (_what, grammar, message) => {
