@@ -29,6 +29,8 @@ An answer that is cut off by a limit of tokens is not complete JSON: the reason 
 
 A schema that no value fits is refused, with the field that contradicts itself. So is one that is too large to follow within a fixed amount of work.
 
+Most schemas become a grammar within a millisecond or two. What takes longer, a large schema, a pattern, a list of texts, a grammar in Lark's language, or the rest of a long answer that has begun, is done in a thread of its own (\`src/daemon/grammars/grammar-thread.ts\`), so other requests' tokens do not wait for it; in a browser tab, which has one user, there is no such thread. What has not become a grammar after 20 seconds is refused.
+
 ## Beginnings
 
 Where a conversation ends with an assistant message that the API continues, the answer goes on within the grammar if the message is the beginning of such an answer, as \`{\` is; if it is not, the whole of the answer follows it. In OpenAI's APIs an answer that has a format, or must be a call, is a new message, unless \`continue_final_message\` is true.

@@ -12,7 +12,8 @@ import { REQUEST_LINE } from "../http/middleware/request-log.ts";
 import type { Life } from "../http/errors/serving.ts";
 import { createInference } from "../inference/create-inference.ts";
 import type { Inference } from "../inference/inference.ts";
-import { createMetrics, type ScrapedGauges } from "../metrics/create-metrics.ts";
+import { createMetrics } from "../metrics/create-metrics.ts";
+import type { ScrapedGauges } from "../metrics/scraped-gauges.ts";
 import { memoryTotal } from "../machine/memory-limits.ts";
 import { residentBytes } from "../machine/process-memory.ts";
 import type { Model } from "../models/model.ts";
@@ -22,6 +23,7 @@ import type { Batches } from "../batches/batches.ts";
 import { BatchRoom } from "../batches/batch-room.ts";
 import { BATCH_FORMATS } from "./batch-formats.ts";
 import { Activity } from "./activity/activity.ts";
+import { GrammarThread } from "./grammars/grammar-thread.ts";
 import { createModels } from "./create-models.ts";
 import { isBatchWork } from "./run-batch-line.ts";
 import { startTraces } from "./tracing/start-traces.ts";
@@ -123,6 +125,7 @@ export async function createServices(
         });
   const batches = fleet?.batches({ ...batchParts, own: ownBatches }) ?? ownBatches;
   if (fleet?.peers) store.usePeers(fleet.peers);
+  const grammars = new GrammarThread();
   const ownInference: Inference = createInference({
     models: ownModels,
     metrics,
@@ -133,6 +136,7 @@ export async function createServices(
     },
     isBackground: isBatchWork,
     followWork: fleet?.followWork ?? activity.followWork,
+    makeElsewhere: (work, signal) => grammars.make(work, signal),
   });
   const inference = fleet?.around(ownInference) ?? ownInference;
   activity.subscribe(events);
@@ -180,6 +184,7 @@ export async function createServices(
       await batches.close();
       await fleet?.close();
       await ownModels.close();
+      await grammars.close();
       await traces?.close();
     },
     openFile,

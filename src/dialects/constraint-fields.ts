@@ -1,16 +1,11 @@
 import { z } from "zod";
-import { type JsonSchema, jsonSchemaSchema, type OutputFormat } from "../engine/protocol/generation.ts";
+import { type JsonSchema, jsonSchemaSchema } from "../engine/protocol/generation.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { list } from "../http/input/bounded-lists.ts";
 import { refused } from "../http/input/known-fields.ts";
 import { checkTextDepth } from "../json/json-depth.ts";
-import {
-  anyGrammar,
-  checkedGbnf,
-  choiceGrammar,
-  regexGrammar,
-  TextGrammarError,
-} from "../schema/text-grammar.ts";
+import type { RequestedFormat } from "../inference/inference.ts";
+import { anyGbnf, checkedGbnf, isGbnf, TextGrammarError, type TextLanguage } from "../schema/text-grammar.ts";
 
 const schemaOrText = z.union([jsonSchemaSchema, z.string()]);
 const regex = z.string().min(1);
@@ -63,7 +58,7 @@ type ConstraintBody = Partial<z.output<typeof constraintObject>>;
 /** A format by the field that asks for it. */
 export interface AskedFormat {
   readonly param: string;
-  readonly format: OutputFormat;
+  readonly format: RequestedFormat;
 }
 
 /**
@@ -71,7 +66,7 @@ export interface AskedFormat {
  * @param own what the API's own field asks for
  * @throws ServiceError invalid_parameter when a request has several formats
  */
-export function toConstraint(body: ConstraintBody, own: AskedFormat): OutputFormat {
+export function toConstraint(body: ConstraintBody, own: AskedFormat): RequestedFormat {
   const formats = [own, ...constraintsOf(body)].filter(({ format }) => format.type !== "text");
   const [first, second] = formats;
   if (first && second) {
@@ -88,16 +83,16 @@ function constraintsOf(body: ConstraintBody): AskedFormat[] {
   const { structured_outputs: structured } = body;
   return [
     ...schemaOf("json_schema", body.json_schema),
-    ...grammarOf("grammar", body.grammar, checkedGbnf),
-    ...grammarOf("regex", body.regex, regexGrammar),
+    ...grammarOf("grammar", body.grammar),
+    ...textsOf("regex", "regex", body.regex),
     ...schemaOf("guided_json", body.guided_json),
-    ...grammarOf("guided_regex", body.guided_regex, regexGrammar),
-    ...grammarOf("guided_choice", body.guided_choice, choiceGrammar),
-    ...grammarOf("guided_grammar", body.guided_grammar, anyGrammar),
+    ...textsOf("guided_regex", "regex", body.guided_regex),
+    ...textsOf("guided_choice", "choice", body.guided_choice),
+    ...anyGrammarOf("guided_grammar", body.guided_grammar),
     ...schemaOf("structured_outputs.json", structured?.json),
-    ...grammarOf("structured_outputs.regex", structured?.regex, regexGrammar),
-    ...grammarOf("structured_outputs.choice", structured?.choice, choiceGrammar),
-    ...grammarOf("structured_outputs.grammar", structured?.grammar, anyGrammar),
+    ...textsOf("structured_outputs.regex", "regex", structured?.regex),
+    ...textsOf("structured_outputs.choice", "choice", structured?.choice),
+    ...anyGrammarOf("structured_outputs.grammar", structured?.grammar),
     ...(structured?.json_object
       ? [{ param: "structured_outputs.json_object", format: { type: "json" } as const }]
       : []),
@@ -125,18 +120,33 @@ function toSchema(param: string, given: JsonSchema | string): JsonSchema {
   });
 }
 
-/**
- * @param convert makes a grammar of llama.cpp
- * @throws ServiceError invalid_parameter for what no grammar can say
- */
-export function grammarOf<Given extends string | readonly string[]>(
+/** What a text must be; its grammar is made when the request has its turn. */
+export function textsOf(
   param: string,
-  given: Given | null | undefined,
-  convert: (given: Given) => string,
+  language: TextLanguage,
+  given: string | readonly string[] | null | undefined,
+): AskedFormat[] {
+  if (given == null || given === "") return [];
+  return [{ param, format: { type: "texts", language, given, param } }];
+}
+
+/** As vLLM has it: in GBNF, or in the language of Lark. */
+function anyGrammarOf(param: string, given: string | null | undefined): AskedFormat[] {
+  return given != null && isGbnf(given) ? grammarOf(param, given, anyGbnf) : textsOf(param, "lark", given);
+}
+
+/**
+ * @param read checks a grammar of llama.cpp
+ * @throws ServiceError invalid_parameter for one that cannot be read
+ */
+export function grammarOf(
+  param: string,
+  given: string | null | undefined,
+  read: (given: string) => string = checkedGbnf,
 ): AskedFormat[] {
   if (given == null || given === "") return [];
   try {
-    const grammar = convert(given);
+    const grammar = read(given);
     return [{ param, format: { type: "grammar", grammar, ...(param !== "grammar" && { param }) } }];
   } catch (cause) {
     if (!(cause instanceof TextGrammarError)) throw cause;
@@ -148,8 +158,8 @@ export function grammarOf<Given extends string | readonly string[]>(
 }
 
 /** @throws ServiceError invalid_parameter for a grammar beside tools, whose calls have a grammar of their own */
-export function checkFormatWithTools(format: OutputFormat, offersTools: boolean): void {
-  if (format.type !== "grammar" || !offersTools) return;
+export function checkFormatWithTools(format: RequestedFormat, offersTools: boolean): void {
+  if ((format.type !== "grammar" && format.type !== "texts") || !offersTools) return;
   throw new ServiceError(
     "invalid_parameter",
     "grammar: cannot be combined with tools, nor can what is enforced by one, such as regex; use a JSON schema, or leave the tools out.",

@@ -1,6 +1,6 @@
 import { ServiceError } from "../errors/service-error.ts";
 import { checkTextDepth, MAX_JSON_DEPTH } from "../json/json-depth.ts";
-import type { ChatMessage, GenerationRequest, OutputFormat, ToolDefinition } from "./protocol/generation.ts";
+import type { ChatMessage, GenerationRequest, ToolDefinition } from "./protocol/generation.ts";
 import type { TokenIds } from "./protocol/calls.ts";
 
 /**
@@ -81,7 +81,7 @@ export function checkSchemas({
   format,
   input,
 }: {
-  readonly format: OutputFormat;
+  readonly format: { readonly type: string; readonly schema?: unknown };
   readonly input: { readonly kind: string; readonly tools?: readonly ToolDefinition[] };
 }): void {
   if (format.type === "json_schema") checkJson(format.schema, "format.schema");

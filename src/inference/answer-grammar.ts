@@ -4,11 +4,10 @@ import {
   type JsonSchema,
   type OutputFormat,
 } from "../engine/protocol/generation.ts";
-import { continueGrammar } from "../schema/gbnf/continue-grammar.ts";
-import { GrammarSyntaxError, SchemaTooComplexError } from "../schema/schema-errors.ts";
 import { toLlamaSchema } from "../schema/to-llama-schema.ts";
 import { ANY_OBJECT, compileForm, refuseGap, type SchemaForm, sentence } from "./compile-form.ts";
 import { callSchema } from "./forced-call/call-schema.ts";
+import type { MakeGrammar } from "./make-grammar.ts";
 import type { AnswerForm } from "./resolve-tools.ts";
 import type { TemplateTraits } from "./template-traits.ts";
 
@@ -26,17 +25,18 @@ export interface AnswerGrammar {
  * to llama.cpp's conversion of schemas, since only llama.cpp knows where that ends.
  * @throws ServiceError invalid_parameter if no answer can fit, or if the form is strict and cannot be kept
  */
-export function answerGrammar(
+export async function answerGrammar(
   form: AnswerForm,
   input: GenerationInput,
   { wrapsText = false }: TemplateTraits,
-): AnswerGrammar {
+  makeGrammar: MakeGrammar,
+): Promise<AnswerGrammar> {
   if (form.type === "text") return { format: form, warnings: [] };
   if (form.type === "grammar") {
-    const grammar = continued(form.grammar, input);
+    const grammar = await continued(form.grammar, input, makeGrammar);
     return { format: grammar === undefined ? form : { ...form, grammar }, warnings: [] };
   }
-  const compiled = compileForm(form);
+  const compiled = await compileForm(form, makeGrammar);
   if (isStrict(form)) refuseGap(compiled);
   const ignored = compiled.unenforced.filter(({ kind }) => kind === "ignored");
   const warnings = ignored.map(sentence);
@@ -50,7 +50,7 @@ export function answerGrammar(
       warnings,
     };
   }
-  const rest = form.type === "calls" ? undefined : continued(compiled.grammar, input);
+  const rest = form.type === "calls" ? undefined : await continued(compiled.grammar, input, makeGrammar);
   const beginning = rest === undefined ? "" : beginningOf(input);
   const { check } = compiled;
   return {
@@ -64,16 +64,15 @@ export function answerGrammar(
  * The grammar of what may follow the message that the answer continues; undefined if it does not begin such an answer, or
  * if that cannot be told.
  */
-function continued(grammar: string, input: GenerationInput): string | undefined {
+async function continued(
+  grammar: string,
+  input: GenerationInput,
+  makeGrammar: MakeGrammar,
+): Promise<string | undefined> {
   const beginning = beginningOf(input);
   if (beginning === "") return undefined;
-  try {
-    return continueGrammar(grammar, beginning);
-  } catch (error) {
-    // The engine has the last word on a grammar of the user's.
-    if (error instanceof GrammarSyntaxError || error instanceof SchemaTooComplexError) return undefined;
-    throw error;
-  }
+  const rest = await makeGrammar({ kind: "rest", grammar, beginning });
+  return rest.kind === "made" ? rest.grammar : undefined;
 }
 
 function beginningOf(input: GenerationInput): string {

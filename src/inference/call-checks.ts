@@ -1,6 +1,7 @@
 import type { GenerationEvent, ToolDefinition } from "../engine/protocol/generation.ts";
 import { toLlamaSchema } from "../schema/to-llama-schema.ts";
 import { compileForm, refuseGap } from "./compile-form.ts";
+import type { MakeGrammar } from "./make-grammar.ts";
 import type { ResolvedTools } from "./resolve-tools.ts";
 
 /** By the names of tools: what is wrong with the arguments of a call. */
@@ -12,10 +13,10 @@ export type CallChecks = ReadonlyMap<string, (text: string) => string | undefine
  * others it is told.
  * @throws ServiceError invalid_parameter for a strict tool whose schema cannot be kept
  */
-export function callChecks(resolved: ResolvedTools | undefined): {
-  readonly checks: CallChecks;
-  readonly warnings: readonly string[];
-} {
+export async function callChecks(
+  resolved: ResolvedTools | undefined,
+  makeGrammar: MakeGrammar,
+): Promise<{ readonly checks: CallChecks; readonly warnings: readonly string[] }> {
   const checks = new Map<string, (text: string) => string | undefined>();
   const warnings: string[] = [];
   // Calls in these formats are text to the engine.
@@ -25,7 +26,7 @@ export function callChecks(resolved: ResolvedTools | undefined): {
     const { dropped, lost } = toLlamaSchema(tool.parameters);
     const missing = [...dropped, ...lost];
     if (tool.strict === true) {
-      if (missing.length > 0 || isText) checks.set(tool.name, checkOf(tool));
+      if (missing.length > 0 || isText) checks.set(tool.name, await checkOf(tool, makeGrammar));
       continue;
     }
     for (const { path, keyword } of isText ? [] : missing) {
@@ -38,8 +39,11 @@ export function callChecks(resolved: ResolvedTools | undefined): {
   return { checks, warnings };
 }
 
-function checkOf({ name, parameters = {} }: ToolDefinition): (text: string) => string | undefined {
-  const compiled = compileForm({ type: "calls", tools: [{ name, parameters }] });
+async function checkOf(
+  { name, parameters = {} }: ToolDefinition,
+  makeGrammar: MakeGrammar,
+): Promise<(text: string) => string | undefined> {
+  const compiled = await compileForm({ type: "calls", tools: [{ name, parameters }] }, makeGrammar);
   refuseGap(compiled);
   return (text) => compiled.check(`{"name":${JSON.stringify(name)},"arguments":${text}}`);
 }

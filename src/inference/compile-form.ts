@@ -1,10 +1,12 @@
 import { ServiceError } from "../errors/service-error.ts";
-import { compileCalls } from "../schema/compile-calls.ts";
-import { compileSchema } from "../schema/compile-schema.ts";
+import { callsCheck } from "../schema/compile-calls.ts";
+import { schemaCheck } from "../schema/compile-schema.ts";
+import { type GrammarWork, made } from "../schema/grammar-work.ts";
 import { SchemaError } from "../schema/schema-error.ts";
 import type { SchemaGap } from "../schema/schema-gap.ts";
 import type { CheckFailure } from "../schema/schema-source.ts";
 import { NO_ARGUMENTS } from "./forced-call/call-schema.ts";
+import type { MakeGrammar } from "./make-grammar.ts";
 import type { AnswerForm } from "./resolve-tools.ts";
 
 /** A form that is JSON by a schema. */
@@ -23,9 +25,6 @@ export interface CompiledForm {
   readonly check: (text: string) => string | undefined;
 }
 
-/** As llama.cpp has it, an object has no properties beside declared ones unless its schema says so: small models write better. */
-const OPTIONS = { allowsOthers: false };
-
 /** Agents send the same schemas with every step. */
 const compiledForms = new Map<string, CompiledForm>();
 /** Each has a grammar of up to 256 KiB. */
@@ -35,9 +34,9 @@ const MAX_COMPILED = 32;
  * The grammar and the check of a form.
  * @throws ServiceError invalid_parameter if no answer can fit, or the schema is too large
  */
-export function compileForm(form: SchemaForm): CompiledForm {
+export async function compileForm(form: SchemaForm, makeGrammar: MakeGrammar): Promise<CompiledForm> {
   const key = JSON.stringify(form);
-  const compiled = compiledForms.get(key) ?? compileAnew(form);
+  const compiled = compiledForms.get(key) ?? (await compileAnew(form, makeGrammar));
   compiledForms.delete(key);
   compiledForms.set(key, compiled);
   for (const oldest of compiledForms.keys()) {
@@ -47,17 +46,12 @@ export function compileForm(form: SchemaForm): CompiledForm {
   return compiled;
 }
 
-function compileAnew(form: SchemaForm): CompiledForm {
+async function compileAnew(form: SchemaForm, makeGrammar: MakeGrammar): Promise<CompiledForm> {
+  const work = workOf(form);
+  const check = work.kind === "calls" ? callsCheck(work.tools, work.answer) : schemaCheck(work.schema);
   try {
-    const compiled =
-      form.type === "calls"
-        ? compileCalls(
-            form.tools.map(({ name, parameters }) => ({ name, parameters: parameters ?? NO_ARGUMENTS })),
-            form.answer,
-            OPTIONS,
-          )
-        : compileSchema(form.type === "json" ? ANY_OBJECT : form.schema, OPTIONS);
-    return { ...compiled, check: (text) => inWords(compiled.check(text)) };
+    const { grammar = "", unenforced } = made(await makeGrammar(work));
+    return { grammar, unenforced, check: (text) => inWords(check(text)) };
   } catch (error) {
     if (!(error instanceof SchemaError)) throw error;
     const { reason, tool } = error;
@@ -67,6 +61,13 @@ function compileAnew(form: SchemaForm): CompiledForm {
       cause: error,
     });
   }
+}
+
+function workOf(form: SchemaForm): Extract<GrammarWork, { kind: "schema" | "calls" }> {
+  if (form.type !== "calls")
+    return { kind: "schema", schema: form.type === "json" ? ANY_OBJECT : form.schema };
+  const tools = form.tools.map(({ name, parameters }) => ({ name, parameters: parameters ?? NO_ARGUMENTS }));
+  return { kind: "calls", tools, answer: form.answer };
 }
 
 /**

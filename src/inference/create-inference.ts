@@ -11,7 +11,6 @@ import { adapterGroup, adapterScales } from "./adapter-scales.ts";
 import { admissionTokens } from "./admission-tokens.ts";
 import { answerLimit } from "./answer-limit.ts";
 import type { AdmissionRequest, Permit } from "./admission-queue.ts";
-import { checkGrammar } from "./check-grammar.ts";
 import { checkEmbedding, checkReranking, checkTextModel } from "./check-capabilities.ts";
 import { Deadline } from "./deadline.ts";
 import { embedTruncated } from "./embed-truncated.ts";
@@ -20,6 +19,7 @@ import type { FollowWork } from "./follow-work.ts";
 import { inRoom } from "./generate-in-room.ts";
 import { givingWay } from "./giving-way.ts";
 import { NamedSlot, slotWithin } from "./named-slot.ts";
+import { grammarMaker, type MakeElsewhere } from "./make-grammar.ts";
 import { ModelLeases } from "./model-leases.ts";
 import { GenerationStream } from "./generation-stream.ts";
 import type {
@@ -37,6 +37,7 @@ import type {
   TokenizeRequest,
 } from "./inference.ts";
 import { embeddedTokens } from "./reserved-tokens.ts";
+import { readyFormat } from "./ready-format.ts";
 import { type RequestAccount, RequestAccounting } from "./request-accounting.ts";
 import { resolveGeneration } from "./resolve-generation.ts";
 import { runBatch } from "./run-batch.ts";
@@ -60,6 +61,8 @@ export interface InferenceOptions {
   isBackground?: (() => boolean) | undefined;
   /** Told of all work; absent: only the metrics are. */
   followWork?: FollowWork | undefined;
+  /** Makes grammars that take long; absent: they are made here, and everything else waits. */
+  makeElsewhere?: MakeElsewhere | undefined;
 }
 
 /** Creates the {@link Inference} of a daemon or a page. */
@@ -78,6 +81,7 @@ class InferenceService implements Inference {
   readonly #queues: EngineQueues;
   readonly #accounting: RequestAccounting;
   readonly #uncounted: RequestAccounting;
+  readonly #makeElsewhere: MakeElsewhere | undefined;
 
   constructor({
     models,
@@ -87,7 +91,9 @@ class InferenceService implements Inference {
     onRepetition = () => undefined,
     isBackground = () => false,
     followWork,
+    makeElsewhere,
   }: InferenceOptions) {
+    this.#makeElsewhere = makeElsewhere;
     this.#models = models;
     this.#leases = new ModelLeases(models);
     this.#guardsRepetition = config.models.repetition_guard;
@@ -112,7 +118,8 @@ class InferenceService implements Inference {
     const { signal, onYield } = givingWay(client, this.#isBackground());
     checkCallDepths(request.input);
     checkSchemas(request);
-    await checkGrammar(request.format);
+    const makeGrammar = grammarMaker(this.#makeElsewhere, signal);
+    const format = await readyFormat(request.format, makeGrammar);
     // Disposed in reverse order: first the permit, then the lease, and last the count of requests.
     const held = new DisposableStack();
     const accounting = request.isCounted === false ? this.#uncounted : this.#accounting;
@@ -123,8 +130,12 @@ class InferenceService implements Inference {
       const { model, engine } = lease;
       account.answeredBy(model.alias);
       const loadMs = account.elapsedMs;
-      const asked = { ...withAdapter(request, lease), slot: slotWithin(request.slot, engine.spec.slots) };
-      const resolved = resolveGeneration(asked, model, engine.info);
+      const asked = {
+        ...withAdapter(request, lease),
+        format,
+        slot: slotWithin(request.slot, engine.spec.slots),
+      };
+      const resolved = await resolveGeneration(asked, model, engine.info, makeGrammar);
       const isBusy = this.#queues.of(engine, model.alias).running > 0;
       const wish = {
         tokens: await admissionTokens(engine, resolved.request, isBusy, signal),

@@ -6,6 +6,7 @@ import type {
   Sampling,
   TokenLogprob,
 } from "../engine/protocol/generation.ts";
+import type { TextLanguage } from "../schema/text-grammar.ts";
 import type { TokenIds, TokenizeOptions } from "../engine/protocol/calls.ts";
 import type { Endpoint } from "../metrics/metrics.ts";
 import type { Residency } from "../models/models.ts";
@@ -16,6 +17,17 @@ import type { InfillParts } from "./infill-prompt.ts";
 import type { WorkFollower } from "./follow-work.ts";
 import type { PromptToken } from "./score-prompt.ts";
 import type { Piece } from "./tokens.ts";
+
+/** What a text must be, from which a grammar is yet to be made. */
+export interface TextsFormat {
+  readonly type: "texts";
+  readonly language: TextLanguage;
+  readonly given: string | readonly string[];
+  /** The field that says so. */
+  readonly param: string;
+}
+
+export type RequestedFormat = OutputFormat | TextsFormat;
 
 /**
  * A generation as requested by a dialect, before the model's settings are applied. An absent setting comes from the model's
@@ -47,7 +59,7 @@ export interface InferenceRequest {
   readonly reasoningBudget?: number | undefined;
   readonly stop?: readonly string[] | undefined;
   readonly sampling: Sampling;
-  readonly format: OutputFormat;
+  readonly format: RequestedFormat;
   readonly logprobs?: number | undefined;
   /** Also those of tokens without text, such as the one that ends the generation. */
   readonly emptyTokens?: boolean | undefined;

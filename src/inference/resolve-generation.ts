@@ -5,6 +5,7 @@ import {
   type ContentPart,
   type GenerationInput,
   type GenerationRequest,
+  type OutputFormat,
   type Sampling,
 } from "../engine/protocol/generation.ts";
 import type { Model } from "../models/model.ts";
@@ -18,6 +19,7 @@ import { textMessage, withFirstMessages } from "./first-messages.ts";
 import { fittingMessages } from "./fitting-messages.ts";
 import type { InferenceRequest } from "./inference.ts";
 import { infillPrompt } from "./infill-prompt.ts";
+import type { MakeGrammar } from "./make-grammar.ts";
 import { withReadableCalls } from "./readable-calls.ts";
 import { resolveReasoning, unheardThinking, wishesThinking } from "./reasoning-effort.ts";
 import { resolveTools, type WrittenCalls } from "./resolve-tools.ts";
@@ -60,11 +62,12 @@ export interface ResolvedGeneration {
  * Completes a request with the model's settings, then with the dialect's defaults, and converts its input for the engine.
  * @throws ServiceError `unsupported_feature` if the model does not support what the request asks for
  */
-export function resolveGeneration(
-  request: InferenceRequest,
+export async function resolveGeneration(
+  request: InferenceRequest & { readonly format: OutputFormat },
   model: Model,
   engine: Pick<EngineInfo, "hasChatTemplate">,
-): ResolvedGeneration {
+  makeGrammar: MakeGrammar,
+): Promise<ResolvedGeneration> {
   const { settings } = model;
   checkGeneration(request, model);
   const scales = adapterScales(model, request.adapters);
@@ -74,8 +77,9 @@ export function resolveGeneration(
   const traits = traitsOf(template);
   const input = resolveInput(request, model, engine.hasChatTemplate);
   const withTools = input.kind === "chat" ? resolveTools(input, request.format, model) : undefined;
-  const { format, check, warnings } = answerGrammar(withTools?.form ?? request.format, input, traits);
-  const chosen = callChecks(withTools);
+  const form = withTools?.form ?? request.format;
+  const { format, check, warnings } = await answerGrammar(form, input, traits, makeGrammar);
+  const chosen = await callChecks(withTools, makeGrammar);
   const reasoning = resolveReasoning(input, model, { asked: request.reasoningBudget, maxTokens });
   const sampling = mergeSampling(request.defaults.sampling, settings.sampling, request.sampling);
   return {

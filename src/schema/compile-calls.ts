@@ -41,10 +41,7 @@ export function compileCalls(
   answer?: unknown,
   options: CompileOptions = {},
 ): CompiledCalls {
-  const sources = new Map(
-    tools.map(({ name, parameters }) => [name, new SchemaSource(parameters ?? OBJECT, name)]),
-  );
-  const answerSource = answer === undefined ? undefined : new SchemaSource(answer);
+  const { tools: sources, answer: answerSource } = sourcesOf(tools, answer);
   const { grammar, gaps } = CompiledGrammar.of(options, [...sources.values()], (compiled) => {
     const parts = [...sources].map(([name, source]) =>
       callOf(name, compiled.fitting(source, [holds(OBJECT)], `${name}-arguments`)),
@@ -59,6 +56,22 @@ export function compileCalls(
     unenforced: gaps,
     check: (value) => checkCall(value, sources, answerSource),
     checkArguments,
+  };
+}
+
+/** The check of calls without their grammar. */
+export function callsCheck(tools: readonly CallableTool[], answer?: unknown): CompiledCalls["check"] {
+  let sources: ReturnType<typeof sourcesOf> | undefined;
+  return (value) => {
+    sources ??= sourcesOf(tools, answer);
+    return checkCall(value, sources.tools, sources.answer);
+  };
+}
+
+function sourcesOf(tools: readonly CallableTool[], answer: unknown) {
+  return {
+    tools: new Map(tools.map(({ name, parameters }) => [name, new SchemaSource(parameters ?? OBJECT, name)])),
+    answer: answer === undefined ? undefined : new SchemaSource(answer),
   };
 }
 

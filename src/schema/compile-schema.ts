@@ -23,3 +23,9 @@ export function compileSchema(schema: unknown, options: CompileOptions = {}): Co
   );
   return { grammar, unenforced: gaps, check: (text) => source.checkText(text) };
 }
+
+/** The check of a schema without its grammar. */
+export function schemaCheck(schema: unknown): CompiledSchema["check"] {
+  let source: SchemaSource | undefined;
+  return (text) => (source ??= new SchemaSource(schema)).checkText(text);
+}

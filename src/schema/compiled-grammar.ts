@@ -14,6 +14,8 @@ import { DEFAULT_WORK, WorkBudget } from "./work-budget.ts";
 export interface CompileOptions {
   /** Work that one try to compile may cost; there are up to five. */
   readonly steps?: number;
+  /** Throws SchemaTooComplexError instead of a further try. */
+  readonly isOneTry?: boolean;
   /**
    * Whether an object with declared properties may have others where its schema does not say so, as JSON Schema has it. Small
    * models write better without. Default: true.
@@ -61,6 +63,8 @@ export class CompiledGrammar {
         const grammar = compiled.#write(build(compiled));
         return { grammar, gaps: [...compiled.#gaps.values(), ...compiled.#losses()] };
       } catch (error) {
+        if (options.isOneTry && error instanceof RangeError)
+          throw new SchemaTooComplexError("it is too deep");
         // Each optional property is a rule within the one before: so many exhaust the stack.
         if (error instanceof RangeError) {
           throw new SchemaError("The schema is too large: it has too many properties or levels.", {
@@ -68,7 +72,7 @@ export class CompiledGrammar {
             keyword: "",
           });
         }
-        if (!(error instanceof SchemaTooComplexError)) throw error;
+        if (!(error instanceof SchemaTooComplexError) || options.isOneTry) throw error;
         if (level === "coarse") {
           throw new SchemaError(`The schema is too large: ${error.reason}.`, { path: "", keyword: "" });
         }

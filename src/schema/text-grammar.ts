@@ -20,32 +20,46 @@ export class TextGrammarError extends Error {
   override readonly name = "TextGrammarError";
 }
 
+/** What the texts of a grammar are said in. */
+export type TextLanguage = "regex" | "choice" | "lark";
+
+/**
+ * The texts of a regular expression, those of a list, or those of a grammar in the language of Lark, as a grammar of llama.cpp.
+ * @throws TextGrammarError, whose message says why, after "because"
+ */
+export function textGrammar(
+  language: TextLanguage,
+  given: string | readonly string[],
+  budget: WorkBudget = new WorkBudget(),
+): string {
+  return explained(() => {
+    if (typeof given !== "string") return textsGrammar(TextSet.oneOf(given, budget));
+    return language === "lark" ? larkToGbnf(given, budget) : regexGrammar(given, budget);
+  });
+}
+
 /**
  * The whole texts that a regular expression of Python, Rust or ECMAScript matches, as a grammar of llama.cpp.
  * @throws TextGrammarError, whose message says why, after "because"
  */
-export function regexGrammar(expression: string): string {
+function regexGrammar(expression: string, budget: WorkBudget): string {
   // Before it is rewritten, which leaves away the names of groups at most.
   if (expression.length > 2 * MAX_LENGTH)
     throw new TextGrammarError(`it is longer than ${MAX_LENGTH} characters`);
-  return explained((budget) => textsGrammar(TextSet.pattern(toPattern(expression), budget)));
+  return textsGrammar(TextSet.pattern(toPattern(expression), budget));
+}
+
+/** Whether a grammar as vLLM takes it is in GBNF; otherwise it is in the language of Lark. */
+export function isGbnf(definition: string): boolean {
+  return definition.includes("::=");
 }
 
 /**
- * The grammar of a few texts.
+ * A grammar in GBNF as vLLM takes it, in which names may have underscores.
  * @throws TextGrammarError
  */
-export function choiceGrammar(texts: readonly string[]): string {
-  return explained((budget) => textsGrammar(TextSet.oneOf(texts, budget)));
-}
-
-/**
- * A grammar as vLLM takes it: in GBNF, in which names may have underscores, or in the language of Lark.
- * @throws TextGrammarError
- */
-export function anyGrammar(definition: string): string {
-  if (definition.includes("::=")) return checkedGbnf(withoutUnderscores(definition));
-  return explained((budget) => larkToGbnf(definition, budget));
+export function anyGbnf(definition: string): string {
+  return checkedGbnf(withoutUnderscores(definition));
 }
 
 /**
@@ -148,9 +162,9 @@ function withoutUnderscores(definition: string): string {
   return definition.replaceAll(PARTS, (part, name?: string) => renamed.get(name ?? "") ?? part);
 }
 
-function explained(write: (budget: WorkBudget) => string): string {
+function explained(write: () => string): string {
   try {
-    return write(new WorkBudget());
+    return write();
   } catch (error) {
     if (error instanceof UnenforceableError)
       throw new TextGrammarError(`it ${error.message}`, { cause: error });

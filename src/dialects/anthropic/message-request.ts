@@ -1,11 +1,6 @@
-import type {
-  ChatMessage,
-  OutputFormat,
-  ToolChoice,
-  ToolDefinition,
-} from "../../engine/protocol/generation.ts";
+import type { ChatMessage, ToolChoice, ToolDefinition } from "../../engine/protocol/generation.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
-import type { InferenceRequest } from "../../inference/inference.ts";
+import type { InferenceRequest, RequestedFormat } from "../../inference/inference.ts";
 import { checkFormatWithTools, toConstraint } from "../constraint-fields.ts";
 import { toEngineFields } from "../engine-fields.ts";
 import { toSampling } from "../sampling-fields.ts";
@@ -39,7 +34,7 @@ export function toMessageRequest(body: MessageRequest): InferenceRequest {
   };
 }
 
-function toFormat(body: MessageRequest): OutputFormat {
+function toFormat(body: MessageRequest): RequestedFormat {
   const own = body.output_config?.format ?? body.output_format;
   const param = body.output_config?.format ? "output_config.format" : "output_format";
   return toConstraint(body, {

@@ -8,6 +8,7 @@ import {
   type ToolChoice,
   type ToolDefinition,
 } from "../../engine/protocol/generation.ts";
+import type { RequestedFormat } from "../../inference/inference.ts";
 import { repetitionGuardField } from "../../http/input/repetition-guard-field.ts";
 import { checkFormatWithTools, constraintFields, toConstraint } from "../constraint-fields.ts";
 import { engineFields, probabilitiesField } from "../engine-fields.ts";
@@ -104,7 +105,7 @@ export function toMaxTokens(body: GenerationFields): number | undefined {
 }
 
 /** @throws ServiceError invalid_parameter for several formats, or a grammar beside tools */
-export function toFormat(body: GenerationFields): OutputFormat {
+export function toFormat(body: GenerationFields): RequestedFormat {
   const format = toConstraint(body, { param: "format", format: ownFormat(body.format) });
   checkFormatWithTools(format, (body.tools ?? []).length > 0 && body.tool_choice !== "none");
   return format;

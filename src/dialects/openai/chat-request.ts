@@ -1,7 +1,6 @@
 import type {
   ChatMessage,
   ContentPart,
-  OutputFormat,
   ToolCall,
   ToolChoice,
   ToolDefinition,
@@ -10,7 +9,7 @@ import { ServiceError } from "../../errors/service-error.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { decodeAudio } from "../../inference/audio-data.ts";
 import { decodeImage } from "../../inference/image-data.ts";
-import type { InferenceRequest } from "../../inference/inference.ts";
+import type { InferenceRequest, RequestedFormat } from "../../inference/inference.ts";
 import { checkFormatWithTools } from "../constraint-fields.ts";
 import { toEngineFields } from "../engine-fields.ts";
 import { toSampling } from "../sampling-fields.ts";
@@ -164,7 +163,7 @@ function toTools(
  */
 function toContinueLast(
   { continue_final_message: asked, add_generation_prompt: isAdded, messages }: ChatCompletionRequest,
-  format: OutputFormat,
+  format: RequestedFormat,
   choice: ToolChoice,
 ): boolean {
   if (isAdded !== false) return asked ?? (format.type === "text" && (choice === "auto" || choice === "none"));

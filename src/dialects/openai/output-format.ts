@@ -1,8 +1,14 @@
 import { z } from "zod";
 import { jsonSchemaSchema, type OutputFormat } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { checkedGbnf, regexGrammar } from "../../schema/text-grammar.ts";
-import { type AskedFormat, constraintFields, grammarOf, toConstraint } from "../constraint-fields.ts";
+import type { RequestedFormat } from "../../inference/inference.ts";
+import {
+  type AskedFormat,
+  constraintFields,
+  grammarOf,
+  textsOf,
+  toConstraint,
+} from "../constraint-fields.ts";
 
 const schemaField = jsonSchemaSchema
   .nullish()
@@ -48,7 +54,7 @@ const formatSchema = z.object(formatFields);
 type FormatFields = z.output<typeof formatSchema>;
 
 /** @throws ServiceError invalid_parameter when a request has several formats, or one without its schema */
-export function toOutputFormat(body: FormatFields): OutputFormat {
+export function toOutputFormat(body: FormatFields): RequestedFormat {
   const { response_format: own } = body;
   const [asked = { param: "response_format", format: fromResponseFormat(own) }] = textFormat(own);
   return toConstraint(body, asked);
@@ -56,8 +62,8 @@ export function toOutputFormat(body: FormatFields): OutputFormat {
 
 /** A format that is not JSON. */
 function textFormat(format: FormatFields["response_format"]): AskedFormat[] {
-  if (format?.type === "grammar") return grammarOf("response_format.grammar", format.grammar, checkedGbnf);
-  if (format?.type === "regex") return grammarOf("response_format.pattern", format.pattern, regexGrammar);
+  if (format?.type === "grammar") return grammarOf("response_format.grammar", format.grammar);
+  if (format?.type === "regex") return textsOf("response_format.pattern", "regex", format.pattern);
   return [];
 }
 

@@ -5,7 +5,8 @@ import type { TextRules } from "../text-rules.ts";
 import type { Validator } from "../validate.ts";
 import type { WorkBudget } from "../work-budget.ts";
 import { Branch, type Evaluated, NOTHING_EVALUATED } from "./branch.ts";
-import { hasKey, type KeyAtom, restOf } from "./keys.ts";
+import { factsOfName } from "./facts-of-name.ts";
+import { type KeyAtom, restOf } from "./keys.ts";
 import { negateTerm } from "./negate.ts";
 import { giveUpUnevaluated, readTerm } from "./read-term.ts";
 import { type Reading, work } from "./reading.ts";
@@ -185,7 +186,7 @@ export class Expander implements Reading {
 
   /** What the value of a property has to fit. */
   termsOfProperty(branch: Branch, name: string): Conjunction {
-    return branch.keyFacts.filter(({ keys }) => hasKey(keys, name)).flatMap(({ terms }) => terms);
+    return factsOfName(branch.keyFacts, name).flatMap(({ terms }) => terms);
   }
 
   #readUnevaluated(branch: Branch, owner: JsonSchema, evaluated: Evaluated = NOTHING_EVALUATED): void {

@@ -1,18 +1,22 @@
 import { describe, expect, test } from "vitest";
-import type { ChatMessage } from "../../../src/engine/protocol/generation.ts";
+import type { ChatMessage, OutputFormat } from "../../../src/engine/protocol/generation.ts";
 import type { InferenceRequest } from "../../../src/inference/inference.ts";
 import { resolveGeneration } from "../../../src/inference/resolve-generation.ts";
 import type { Capabilities, Model, ModelSettings } from "../../../src/models/model.ts";
+import { grammarMaker } from "../../../src/inference/make-grammar.ts";
 import { fakeModel } from "../../support/fake-models.ts";
 
 const WITH_TEMPLATE = { hasChatTemplate: true };
 const USER: ChatMessage = { role: "user", content: [{ type: "text", text: "hi" }] };
 const PNG = new Uint8Array([1, 2, 3]);
+const MAKE = grammarMaker(undefined, new AbortController().signal);
 const TOOL = { name: "add" };
 
 type ChatInput = Extract<InferenceRequest["input"], { kind: "chat" }>;
 
-function request(changes: Partial<InferenceRequest> = {}): InferenceRequest {
+type ReadyRequest = InferenceRequest & { readonly format: OutputFormat };
+
+function request(changes: Partial<ReadyRequest> = {}): ReadyRequest {
   return {
     endpoint: "chat",
     input: chat(),
@@ -47,20 +51,20 @@ function model(
   });
 }
 
-function resolve(changes: Partial<InferenceRequest>, of: Model = model()) {
-  return resolveGeneration(request(changes), of, WITH_TEMPLATE);
+async function resolve(changes: Partial<ReadyRequest>, of: Model = model()) {
+  return await resolveGeneration(request(changes), of, WITH_TEMPLATE, MAKE);
 }
 
-test("an answer in a context that shifts, which is never full, ends after ten contexts", () => {
+test("an answer in a context that shifts, which is never full, ends after ten contexts", async () => {
   const shifting = model({}, {}, { contextSize: 300, loadSettings: { contextShift: true } });
-  expect(resolve({}, shifting)).toMatchObject({ request: { maxTokens: 3000 }, tokenLimit: undefined });
-  expect(resolve({ maxTokens: 5 }, shifting).request.maxTokens).toBe(5);
-  expect(resolve({}).request.maxTokens).toBeUndefined();
+  expect(await resolve({}, shifting)).toMatchObject({ request: { maxTokens: 3000 }, tokenLimit: undefined });
+  expect((await resolve({ maxTokens: 5 }, shifting)).request.maxTokens).toBe(5);
+  expect((await resolve({})).request.maxTokens).toBeUndefined();
 });
 
 describe("settings", () => {
-  test("the request wins over the model, the model over the dialect's defaults", () => {
-    const { request: resolved } = resolve(
+  test("the request wins over the model, the model over the dialect's defaults", async () => {
+    const { request: resolved } = await resolve(
       {
         maxTokens: 5,
         sampling: { temperature: 0.1, topP: undefined },
@@ -73,18 +77,18 @@ describe("settings", () => {
     expect(resolved.stop).toEqual(["###"]);
   });
 
-  test("stops of the request replace those of the model, an empty list too", () => {
-    expect(resolve({ stop: [] }, model({ stop: ["###"] })).request.stop).toEqual([]);
+  test("stops of the request replace those of the model, an empty list too", async () => {
+    expect((await resolve({ stop: [] }, model({ stop: ["###"] }))).request.stop).toEqual([]);
   });
 
-  test("without any bound the answer may fill the context", () => {
-    expect(resolve({}).request).not.toHaveProperty("maxTokens");
+  test("without any bound the answer may fill the context", async () => {
+    expect((await resolve({})).request).not.toHaveProperty("maxTokens");
   });
 });
 
-function instruct(system?: string) {
+async function instruct(system?: string) {
   const input = { kind: "instruct" as const, prompt: "hi", system, images: [] };
-  return resolve({ input }, model({ system: "Be kind." })).request.input;
+  return (await resolve({ input }, model({ system: "Be kind." }))).request.input;
 }
 
 const text = (role: "system" | "user" | "assistant", content: string): ChatMessage => ({
@@ -99,18 +103,18 @@ describe("the model's first messages", () => {
   ] as const;
   const FIRST = first.map(({ role, content }) => text(role, content));
 
-  test("stand behind the system prompt, the model's or the request's", () => {
+  test("stand behind the system prompt, the model's or the request's", async () => {
     const of = model({ system: "Be kind.", messages: first });
-    expect(resolve({}, of).request.input).toMatchObject({
+    expect((await resolve({}, of)).request.input).toMatchObject({
       messages: [text("system", "Be kind."), ...FIRST, USER],
     });
     const input = chat({ messages: [text("system", "Be brief."), USER] });
-    expect(resolve({ input }, of).request.input).toMatchObject({
+    expect((await resolve({ input }, of)).request.input).toMatchObject({
       messages: [text("system", "Be brief."), ...FIRST, USER],
     });
   });
 
-  test("make one system message with the system prompt where they begin with one", () => {
+  test("make one system message with the system prompt where they begin with one", async () => {
     const of = model({ system: "Be kind.", messages: [{ role: "system", content: "Be brief." }, ...first] });
     const joined = {
       role: "system",
@@ -119,16 +123,23 @@ describe("the model's first messages", () => {
         { type: "text", text: "Be brief." },
       ],
     };
-    expect(resolve({}, of).request.input).toMatchObject({ messages: [joined, ...FIRST, USER] });
+    expect((await resolve({}, of)).request.input).toMatchObject({ messages: [joined, ...FIRST, USER] });
     const input = { kind: "instruct" as const, prompt: "hi", images: [] };
-    expect(resolve({ input }, of).request.input).toMatchObject({ messages: [joined, ...FIRST, USER] });
+    expect((await resolve({ input }, of)).request.input).toMatchObject({
+      messages: [joined, ...FIRST, USER],
+    });
   });
 
-  test("are left out of a prompt that is text alone", () => {
+  test("are left out of a prompt that is text alone", async () => {
     const input = { kind: "instruct" as const, prompt: "hi", images: [] };
-    const { request: plain } = resolveGeneration(request({ input }), model({ messages: first }), {
-      hasChatTemplate: false,
-    });
+    const { request: plain } = await resolveGeneration(
+      request({ input }),
+      model({ messages: first }),
+      {
+        hasChatTemplate: false,
+      },
+      MAKE,
+    );
     expect(plain.input).toEqual({ kind: "prompt", prompt: "hi" });
   });
 });
@@ -136,51 +147,55 @@ describe("the model's first messages", () => {
 describe("system prompt", () => {
   const SYSTEM: ChatMessage = { role: "system", content: [{ type: "text", text: "Be kind." }] };
 
-  test("the model's is put first when the conversation has none", () => {
-    const { input } = resolve({}, model({ system: "Be kind." })).request;
+  test("the model's is put first when the conversation has none", async () => {
+    const { input } = (await resolve({}, model({ system: "Be kind." }))).request;
     expect(input).toMatchObject({ messages: [SYSTEM, USER] });
   });
 
-  test("the conversation's own stays alone", () => {
+  test("the conversation's own stays alone", async () => {
     const own: ChatMessage = { role: "system", content: [{ type: "text", text: "Be brief." }] };
-    const { input } = resolve(
-      { input: chat({ messages: [own, USER] }) },
-      model({ system: "Be kind." }),
+    const { input } = (
+      await resolve({ input: chat({ messages: [own, USER] }) }, model({ system: "Be kind." }))
     ).request;
     expect(input).toMatchObject({ messages: [own, USER] });
   });
 
-  test("of several at the beginning one is made, since many templates know only one", () => {
+  test("of several at the beginning one is made, since many templates know only one", async () => {
     const other: ChatMessage = { role: "system", content: [{ type: "text", text: "Be brief." }] };
-    const { input } = resolve({ input: chat({ messages: [SYSTEM, other, USER, other] }) }).request;
+    const { input } = (await resolve({ input: chat({ messages: [SYSTEM, other, USER, other] }) })).request;
     expect(input).toMatchObject({
       messages: [{ role: "system", content: [{ text: "Be kind." }, { text: "Be brief." }] }, USER, other],
     });
   });
 
-  test("an instruction uses its own, the model's, or none when it is empty", () => {
-    expect(instruct()).toMatchObject({ messages: [SYSTEM, USER] });
-    expect(instruct("")).toMatchObject({ messages: [USER] });
-    expect(instruct("Own.")).toMatchObject({
+  test("an instruction uses its own, the model's, or none when it is empty", async () => {
+    expect(await instruct()).toMatchObject({ messages: [SYSTEM, USER] });
+    expect(await instruct("")).toMatchObject({ messages: [USER] });
+    expect(await instruct("Own.")).toMatchObject({
       messages: [{ role: "system", content: [{ text: "Own." }] }, USER],
     });
   });
 });
 
 describe("instructions", () => {
-  test("go as plain text to a model without a chat template", () => {
-    const { input } = resolveGeneration(
-      request({ input: { kind: "instruct", prompt: "Once", system: "Tell.", images: [] } }),
-      model(),
-      { hasChatTemplate: false },
+  test("go as plain text to a model without a chat template", async () => {
+    const { input } = (
+      await resolveGeneration(
+        request({ input: { kind: "instruct", prompt: "Once", system: "Tell.", images: [] } }),
+        model(),
+        { hasChatTemplate: false },
+        MAKE,
+      )
     ).request;
     expect(input).toEqual({ kind: "prompt", prompt: "Tell.\n\nOnce" });
   });
 
-  test("put images before the text, so that an image never ends the prompt", () => {
-    const { input } = resolve(
-      { input: { kind: "instruct", prompt: "What?", images: [PNG] } },
-      model({}, { vision: true }),
+  test("put images before the text, so that an image never ends the prompt", async () => {
+    const { input } = (
+      await resolve(
+        { input: { kind: "instruct", prompt: "What?", images: [PNG] } },
+        model({}, { vision: true }),
+      )
     ).request;
     expect(input).toMatchObject({
       messages: [{ role: "user", content: [{ type: "image" }, { type: "text", text: "What?" }] }],
@@ -188,33 +203,38 @@ describe("instructions", () => {
   });
 });
 
-function think(settings: Partial<ModelSettings>, thinking?: boolean) {
+async function think(settings: Partial<ModelSettings>, thinking?: boolean) {
   const input = chat(thinking === undefined ? {} : { thinking });
-  return resolve({ input }, model(settings, { thinking: true })).request.input;
+  return (await resolve({ input }, model(settings, { thinking: true }))).request.input;
 }
 
 describe("thinking", () => {
   const thinker = { thinking: { start: "<think>", end: "</think>", enabled: false } };
 
-  test("is what the request says, then what the Modelfile says, and off else", () => {
-    expect(think(thinker, true)).toMatchObject({ thinking: true });
-    expect(think(thinker)).toMatchObject({ thinking: false });
-    expect(think({})).toMatchObject({ thinking: false });
-    expect(think({ thinking: { ...thinker.thinking, enabled: true } })).toMatchObject({ thinking: true });
-    expect(resolve({}).request.input).not.toHaveProperty("thinking");
-  });
-
-  test("an effort switches it on for a model that can, and is a mere hint to another", () => {
-    const input = chat({ templateVariables: { reasoning_effort: "low" } });
-    expect(resolve({ input }, model(thinker, { thinking: true })).request.input).toMatchObject({
+  test("is what the request says, then what the Modelfile says, and off else", async () => {
+    expect(await think(thinker, true)).toMatchObject({ thinking: true });
+    expect(await think(thinker)).toMatchObject({ thinking: false });
+    expect(await think({})).toMatchObject({ thinking: false });
+    expect(await think({ thinking: { ...thinker.thinking, enabled: true } })).toMatchObject({
       thinking: true,
     });
-    expect(resolve({ input }).request.input).not.toHaveProperty("thinking");
+    expect((await resolve({})).request.input).not.toHaveProperty("thinking");
   });
 
-  test("the Modelfile's tags tell how to read the answer", () => {
-    expect(resolve({}, model(thinker)).reasoningTags).toMatchObject({ start: "<think>", end: "</think>" });
-    expect(resolve({}).reasoningTags).toBeUndefined();
+  test("an effort switches it on for a model that can, and is a mere hint to another", async () => {
+    const input = chat({ templateVariables: { reasoning_effort: "low" } });
+    expect((await resolve({ input }, model(thinker, { thinking: true }))).request.input).toMatchObject({
+      thinking: true,
+    });
+    expect((await resolve({ input })).request.input).not.toHaveProperty("thinking");
+  });
+
+  test("the Modelfile's tags tell how to read the answer", async () => {
+    expect((await resolve({}, model(thinker))).reasoningTags).toMatchObject({
+      start: "<think>",
+      end: "</think>",
+    });
+    expect((await resolve({})).reasoningTags).toBeUndefined();
   });
 });
 
@@ -222,8 +242,8 @@ describe("a call that must be made", () => {
   const able = model({}, { tools: true });
   const tools = [TOOL, { name: "now", parameters: { type: "object" } }];
 
-  test("is asked for as JSON by schema, with the tools still shown", () => {
-    const resolved = resolve({ input: chat({ tools, toolChoice: { name: "now" } }) }, able);
+  test("is asked for as JSON by schema, with the tools still shown", async () => {
+    const resolved = await resolve({ input: chat({ tools, toolChoice: { name: "now" } }) }, able);
     expect(resolved.request.input).toMatchObject({ tools, toolChoice: "none" });
     expect(resolved.request.format).toMatchObject({
       type: "grammar",
@@ -233,8 +253,8 @@ describe("a call that must be made", () => {
     expect(resolved.calls).toEqual({ kind: "forced" });
   });
 
-  test("leaves the engine alone when it may be left out", () => {
-    const resolved = resolve({ input: chat({ tools }), format: { type: "text" } }, able);
+  test("leaves the engine alone when it may be left out", async () => {
+    const resolved = await resolve({ input: chat({ tools }), format: { type: "text" } }, able);
     expect(resolved.request).toMatchObject({
       input: { tools, toolChoice: "auto" },
       format: { type: "text" },
@@ -252,8 +272,8 @@ describe("a TOOLFORMAT", () => {
     resultEnd: "</result>",
   };
 
-  test("writes the tools into the text and reads the calls from it", () => {
-    const resolved = resolve(
+  test("writes the tools into the text and reads the calls from it", async () => {
+    const resolved = await resolve(
       { input: chat({ tools: [TOOL], parallelToolCalls: false }) },
       model({ toolFormat }),
     );
@@ -267,8 +287,8 @@ describe("a TOOLFORMAT", () => {
     expect(resolved.request.format).toEqual({ type: "text" });
   });
 
-  test("shows the tools as text when a call is required too", () => {
-    const resolved = resolve(
+  test("shows the tools as text when a call is required too", async () => {
+    const resolved = await resolve(
       { input: chat({ tools: [TOOL], toolChoice: "required" }) },
       model({ toolFormat }),
     );
@@ -276,8 +296,8 @@ describe("a TOOLFORMAT", () => {
     expect(resolved.calls).toEqual({ kind: "forced" });
   });
 
-  test("rests when the conversation has to do with no tools", () => {
-    expect(resolve({}, model({ toolFormat })).calls).toBeUndefined();
+  test("rests when the conversation has to do with no tools", async () => {
+    expect((await resolve({}, model({ toolFormat }))).calls).toBeUndefined();
   });
 });
 
@@ -286,7 +306,7 @@ describe("what a model cannot do", () => {
   const purpose = (kind: "embed" | "rerank") =>
     model({}, {}, { gguf: { ...fakeModel().gguf, purpose: kind } });
 
-  test.for<[string, Partial<InferenceRequest>, Model, string]>([
+  test.for<[string, Partial<ReadyRequest>, Model, string]>([
     ["see images", { input: image }, model(), "images"],
     ["see images (generate)", { input: { kind: "instruct", prompt: "", images: [PNG] } }, model(), "images"],
     ["call tools", { input: chat({ tools: [TOOL] }) }, model(), "tools"],
@@ -294,8 +314,8 @@ describe("what a model cannot do", () => {
     ["write JSON", { format: { type: "json" } }, model({}, { json: false }), "format"],
     ["generate (embedding model)", {}, purpose("embed"), "model"],
     ["generate (reranker)", { input: { kind: "prompt", prompt: "" } }, purpose("rerank"), "model"],
-  ])("%s is refused with a sentence that says what to do", ([, changes, of, param]) => {
-    expect(() => resolve(changes, of)).toThrow(
+  ])("%s is refused with a sentence that says what to do", async ([, changes, of, param]) => {
+    await expect(resolve(changes, of)).rejects.toThrow(
       expect.objectContaining({
         code: "unsupported_feature",
         param,
@@ -304,33 +324,34 @@ describe("what a model cannot do", () => {
     );
   });
 
-  test("a tool choice that no tool answers is an error of the request", () => {
+  test("a tool choice that no tool answers is an error of the request", async () => {
     const invalid = expect.objectContaining({ code: "invalid_parameter", param: "tool_choice" });
     const able = model({}, { tools: true });
-    expect(() => resolve({ input: chat({ toolChoice: "required" }) }, able)).toThrow(invalid);
-    expect(() => resolve({ input: chat({ tools: [TOOL], toolChoice: { name: "x" } }) }, able)).toThrow(
-      invalid,
-    );
+    await expect(resolve({ input: chat({ toolChoice: "required" }) }, able)).rejects.toThrow(invalid);
+    await expect(
+      resolve({ input: chat({ tools: [TOOL], toolChoice: { name: "x" } }) }, able),
+    ).rejects.toThrow(invalid);
   });
 
-  test("tools that must not be called trouble nobody", () => {
-    expect(() => resolve({ input: chat({ tools: [TOOL], toolChoice: "none" }) })).not.toThrow();
+  test("tools that must not be called trouble nobody", async () => {
+    await expect(resolve({ input: chat({ tools: [TOOL], toolChoice: "none" }) })).resolves.toBeDefined();
   });
 });
 
 describe("a template whose prompt begins reasoning that llama.cpp does not see", () => {
   const gguf = { ...fakeModel().gguf, chatTemplate: "{{ '<｜Assistant｜></think>' }}" };
   const deepseek = model({}, { thinking: true }, { gguf });
-  const tagsOf = (changes: Partial<ChatInput>) => resolve({ input: chat(changes) }, deepseek).reasoningTags;
+  const tagsOf = async (changes: Partial<ChatInput>) =>
+    (await resolve({ input: chat(changes) }, deepseek)).reasoningTags;
 
-  test("has answers that begin with reasoning, when it is asked for", () => {
-    expect(tagsOf({ thinking: true })).toEqual({ start: "", end: "</think>" });
-    expect(tagsOf({ thinking: false })).toBeUndefined();
+  test("has answers that begin with reasoning, when it is asked for", async () => {
+    expect(await tagsOf({ thinking: true })).toEqual({ start: "", end: "</think>" });
+    expect(await tagsOf({ thinking: false })).toBeUndefined();
   });
 
-  test("has none where a message goes on", () => {
+  test("has none where a message goes on", async () => {
     const begun: ChatMessage = { role: "assistant", content: [{ type: "text", text: "It is" }] };
-    expect(tagsOf({ thinking: true, messages: [USER, begun] })).toBeUndefined();
+    expect(await tagsOf({ thinking: true, messages: [USER, begun] })).toBeUndefined();
   });
 });
 
@@ -341,18 +362,20 @@ describe("an effort or a budget of thinking", () => {
     { input: { kind: "instruct", prompt: "hi", images: [] }, reasoningBudget: 5 },
   ] as const;
 
-  test("that a model without thinking cannot follow is told", () => {
+  test("that a model without thinking cannot follow is told", async () => {
     for (const wish of wishes) {
-      expect(resolve(wish, model({}, {}, { alias: "plain" })).warnings).toEqual([
+      expect((await resolve(wish, model({}, {}, { alias: "plain" }))).warnings).toEqual([
         '"plain" does not support thinking, so it answers without',
       ]);
     }
   });
 
-  test("is not told where it is followed, or asks for nothing", () => {
-    for (const wish of wishes) expect(resolve(wish, model({}, { thinking: true })).warnings).toEqual([]);
-    expect(resolve(wishes[0], model({ template: "{{ reasoning_effort }}" })).warnings).toEqual([]);
-    for (const reasoningBudget of [0, undefined]) expect(resolve({ reasoningBudget }).warnings).toEqual([]);
+  test("is not told where it is followed, or asks for nothing", async () => {
+    for (const wish of wishes)
+      expect((await resolve(wish, model({}, { thinking: true }))).warnings).toEqual([]);
+    expect((await resolve(wishes[0], model({ template: "{{ reasoning_effort }}" }))).warnings).toEqual([]);
+    for (const reasoningBudget of [0, undefined])
+      expect((await resolve({ reasoningBudget })).warnings).toEqual([]);
   });
 });
 
@@ -360,19 +383,19 @@ describe("a schema with a type that nobody knows", () => {
   const schema = { type: "object", properties: { a: { type: "strin" } } };
   const why = "is not enforced";
 
-  test("is told, of a format and of a tool", () => {
-    expect(resolve({ format: { type: "json_schema", schema } }).warnings).toEqual([
+  test("is told, of a format and of a tool", async () => {
+    expect((await resolve({ format: { type: "json_schema", schema } })).warnings).toEqual([
       `properties.a.type ${why}: it is not a type of JSON Schema`,
     ]);
     const input = chat({ tools: [{ name: "add", parameters: schema }] });
-    expect(resolve({ input }, model({}, { tools: true })).warnings).toEqual([
+    expect((await resolve({ input }, model({}, { tools: true }))).warnings).toEqual([
       `tool add: properties.a.type ${why}`,
     ]);
   });
 
-  test("is refused where it is strict", () => {
-    expect(() => resolve({ format: { type: "json_schema", schema, strict: true } })).toThrow(why);
+  test("is refused where it is strict", async () => {
+    await expect(resolve({ format: { type: "json_schema", schema, strict: true } })).rejects.toThrow(why);
     const input = chat({ tools: [{ name: "add", parameters: schema, strict: true }] });
-    expect(() => resolve({ input }, model({}, { tools: true }))).toThrow(why);
+    await expect(resolve({ input }, model({}, { tools: true }))).rejects.toThrow(why);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { grammarAccepts } from "../../../src/schema/gbnf/continue-grammar.ts";
-import { anyGrammar, checkedGbnf, choiceGrammar, regexGrammar } from "../../../src/schema/text-grammar.ts";
+import { anyGbnf, checkedGbnf, textGrammar } from "../../../src/schema/text-grammar.ts";
 
 /** Those of the texts that a grammar accepts. */
 function accepted(grammar: string, texts: readonly string[]): string[] {
@@ -16,7 +16,7 @@ describe("a regular expression becomes a grammar of the texts that it matches as
     ["a{,}b", ["b", "aaab"], ["a{,}b"]],
     [String.raw`(?=.*\d)[a-z\d]{3}`, ["ab1", "1ab"], ["abc", "1abc"]],
   ])("%s", ([expression, good, bad]) => {
-    expect(accepted(regexGrammar(expression), [...good, ...bad])).toEqual(good);
+    expect(accepted(textGrammar("regex", expression), [...good, ...bad])).toEqual(good);
   });
 
   test.for<[string, string]>([
@@ -31,24 +31,24 @@ describe("a regular expression becomes a grammar of the texts that it matches as
     ["(?!a)(?=a)b", "it matches no text"],
     ["(?=.*a.{20})(?=.*b.{20}).*", "a text has too many possible courses"],
   ])("%s is refused: %s", ([expression, why]) => {
-    expect(() => regexGrammar(expression)).toThrow(why);
+    expect(() => textGrammar("regex", expression)).toThrow(why);
   });
 });
 
 test("choices become a grammar of exactly these, however many begin alike", () => {
   expect(
-    accepted(choiceGrammar(["yes", "no", 'a "b"\n']), ["yes", "no", 'a "b"\n', "", "y", "yesno"]),
+    accepted(textGrammar("choice", ["yes", "no", 'a "b"\n']), ["yes", "no", 'a "b"\n', "", "y", "yesno"]),
   ).toEqual(["yes", "no", 'a "b"\n']);
   const many = Array.from({ length: 1000 }, (_, at) => `choice ${at}`);
-  expect(accepted(choiceGrammar(many), ["choice 0", "choice 999", "choice ", "choice 1000"])).toEqual([
-    "choice 0",
-    "choice 999",
-  ]);
+  expect(accepted(textGrammar("choice", many), ["choice 0", "choice 999", "choice ", "choice 1000"])).toEqual(
+    ["choice 0", "choice 999"],
+  );
 });
 
 describe("a grammar in the language of Lark", () => {
   test("may contain itself, begin with itself and ignore blanks", () => {
-    const grammar = anyGrammar(
+    const grammar = textGrammar(
+      "lark",
       'start: sum\nsum: sum "+" term | term\nterm: INT | "(" sum ")"\n%import common.INT\n%ignore " "',
     );
     expect(accepted(grammar, ["1", " 1 + (2+ 3)+4", "((7))", "", "1 2", "(1", "+1"])).toEqual([
@@ -59,7 +59,10 @@ describe("a grammar in the language of Lark", () => {
   });
 
   test("has repetitions, options, ranges and terminals", () => {
-    const grammar = anyGrammar('start: item~2 ["!"]\nitem: LETTER+ ("0".."9")?\nLETTER: /[a-c]/i | "é"');
+    const grammar = textGrammar(
+      "lark",
+      'start: item~2 ["!"]\nitem: LETTER+ ("0".."9")?\nLETTER: /[a-c]/i | "é"',
+    );
     expect(accepted(grammar, ["ab", "aB1c!", "é0é9", "a", "a!!", "d0a"])).toEqual(["ab", "aB1c!", "é0é9"]);
   });
 
@@ -75,7 +78,7 @@ describe("a grammar in the language of Lark", () => {
       "nested",
     ],
   ])("%j is refused: %s", ([definition, why]) => {
-    expect(() => anyGrammar(definition)).toThrow(why);
+    expect(() => textGrammar("lark", definition)).toThrow(why);
   });
 });
 
@@ -116,7 +119,7 @@ describe("GBNF that llama.cpp cannot read is refused, and where", () => {
 });
 
 test("GBNF may have names with underscores, which llama.cpp does not know", () => {
-  const grammar = anyGrammar(
+  const grammar = anyGbnf(
     'root ::= my_rule "a_b" [a_b] # my_rule\nmy_rule ::= "x" | my-rule\nmy-rule ::= "y"',
   );
   expect(accepted(grammar, ["xa_b_", "ya_ba", "xa-b_"])).toEqual(["xa_b_", "ya_ba"]);

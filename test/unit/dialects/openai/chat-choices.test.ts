@@ -54,7 +54,11 @@ describe("several choices", () => {
   });
 
   test("wait for a slot when there are more than the model has, up to the limit of the API", async () => {
-    const all = testApp({ events: PLAIN_TEXT, slots: 2, config: { models: { slots: 2, queue_size: 0 } } });
+    const all = testApp({ slots: 2, config: { models: { slots: 2, queue_size: 0 } } });
+    all.engine.script = async function* () {
+      await new Promise((resolve) => setImmediate(resolve));
+      yield* PLAIN_TEXT;
+    };
     const answer = await clientOf(all).chat.completions.create({ model: "fake", messages, n: 128 });
     expect(answer.choices.map(({ index }) => index)).toEqual(Array.from({ length: 128 }, (_, at) => at));
     expect(all.engine.mostInFlight).toBe(2);

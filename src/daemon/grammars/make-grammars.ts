@@ -1,0 +1,8 @@
+import { parentPort } from "node:worker_threads";
+import { type GrammarWork, makeGrammar } from "../../schema/grammar-work.ts";
+
+/** The thread that {@link GrammarThread} starts. */
+parentPort?.on("message", (work: GrammarWork) => {
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+  parentPort?.postMessage(makeGrammar(work));
+});

@@ -1,0 +1,117 @@
+import { type CallableTool, compileCalls } from "./compile-calls.ts";
+import type { CompileOptions } from "./compiled-grammar.ts";
+import { compileSchema } from "./compile-schema.ts";
+import { continueGrammar } from "./gbnf/continue-grammar.ts";
+import { SchemaError } from "./schema-error.ts";
+import type { SchemaGap } from "./schema-gap.ts";
+import { GrammarSyntaxError, SchemaTooComplexError } from "./schema-errors.ts";
+import { textGrammar, TextGrammarError, type TextLanguage } from "./text-grammar.ts";
+import { DEFAULT_WORK, WorkBudget } from "./work-budget.ts";
+
+/** What a grammar is to be made of. It can be sent to another thread, as its result can be sent back. */
+export type GrammarWork =
+  | { readonly kind: "schema"; readonly schema: unknown }
+  | { readonly kind: "calls"; readonly tools: readonly CallableTool[]; readonly answer?: unknown }
+  | {
+      readonly kind: "texts";
+      readonly language: TextLanguage;
+      readonly given: string | readonly string[];
+    }
+  /** What may follow in a grammar after a beginning that was already written. */
+  | { readonly kind: "rest"; readonly grammar: string; readonly beginning: string };
+
+export type GrammarResult = MadeGrammar | Refusal | { readonly kind: "unsayable"; readonly message: string };
+
+interface MadeGrammar {
+  readonly kind: "made";
+  /** In GBNF. Undefined: the rest cannot be told, or no text of the grammar begins so. */
+  readonly grammar: string | undefined;
+  /** What a schema says and the grammar does not. */
+  readonly unenforced: readonly (SchemaGap & { readonly tool?: string | undefined })[];
+}
+
+/** A {@link SchemaError}, field by field. */
+interface Refusal extends Pick<SchemaError, "reason" | "path" | "keyword" | "tool"> {
+  readonly kind: "refused";
+}
+
+/** As llama.cpp has it, an object has no properties beside declared ones unless its schema says so: small models write better. */
+const OPTIONS: CompileOptions = { allowsOthers: false };
+
+/** Steps of {@link WorkBudget} that are made at once: a millisecond or two, enough for most schemas of agents. */
+const FEW_STEPS = 2000;
+/** Longer texts take long before the first step is counted. */
+const SHORT = 8192;
+
+/** Makes a grammar, which may take a second. */
+export function makeGrammar(work: GrammarWork): GrammarResult {
+  return make(work, { ...OPTIONS, steps: DEFAULT_WORK });
+}
+
+/** The same where it takes little time; undefined elsewhere. */
+export function makeQuickly(work: GrammarWork): GrammarResult | undefined {
+  if (lengthOf(work) > SHORT) return undefined;
+  try {
+    return make(work, { ...OPTIONS, steps: FEW_STEPS, isOneTry: true });
+  } catch (error) {
+    if (error instanceof SchemaTooComplexError) return undefined;
+    throw error;
+  }
+}
+
+/** @throws SchemaError, TextGrammarError what another thread has found */
+export function made(result: GrammarResult): MadeGrammar {
+  if (result.kind === "made") return result;
+  if (result.kind === "unsayable") throw new TextGrammarError(result.message);
+  throw new SchemaError(result.reason, result);
+}
+
+function make(work: GrammarWork, options: CompileOptions & { readonly steps: number }): GrammarResult {
+  if (work.kind === "rest") return { kind: "made", grammar: restOf(work, options), unenforced: [] };
+  if (work.kind === "texts") return textsOf(work, options);
+  try {
+    // Without the functions, which cannot be sent.
+    const { grammar, unenforced }: Pick<MadeGrammar, "unenforced"> & { readonly grammar: string } =
+      work.kind === "calls"
+        ? compileCalls(work.tools, work.answer, options)
+        : compileSchema(work.schema, options);
+    return { kind: "made", grammar, unenforced };
+  } catch (error) {
+    if (!(error instanceof SchemaError)) throw error;
+    const { reason, path, keyword, tool } = error;
+    return { kind: "refused", reason, path, keyword, tool };
+  }
+}
+
+function textsOf(
+  { language, given }: Extract<GrammarWork, { kind: "texts" }>,
+  { steps, isOneTry }: CompileOptions & { readonly steps: number },
+): GrammarResult {
+  try {
+    return { kind: "made", grammar: textGrammar(language, given, new WorkBudget(steps)), unenforced: [] };
+  } catch (error) {
+    if (!(error instanceof TextGrammarError)) throw error;
+    if (isOneTry === true && error.cause instanceof SchemaTooComplexError) throw error.cause;
+    return { kind: "unsayable", message: error.message };
+  }
+}
+
+function restOf(
+  { grammar, beginning }: Extract<GrammarWork, { kind: "rest" }>,
+  { steps, isOneTry }: CompileOptions & { readonly steps: number },
+): string | undefined {
+  try {
+    return continueGrammar(grammar, beginning, new WorkBudget(steps));
+  } catch (error) {
+    // The engine has the last word on a grammar of the user's.
+    const isUnknown = error instanceof GrammarSyntaxError || error instanceof SchemaTooComplexError;
+    if (isUnknown && isOneTry !== true) return undefined;
+    if (error instanceof GrammarSyntaxError) return undefined;
+    throw error;
+  }
+}
+
+function lengthOf(work: GrammarWork): number {
+  if (work.kind === "rest") return work.grammar.length + work.beginning.length;
+  return JSON.stringify(work).length;
+}
