@@ -55,6 +55,8 @@ export class BatchDesk implements Omit<Batches, "maxFileBytes" | "maxLines"> {
   async content(viewer: Viewer, id: string, purposes: readonly FilePurpose[]): Promise<FileContent> {
     const file = await this.file(viewer, id, purposes);
     const { folder } = this.#options;
+    // As long as the client has no part of it, it can be told.
+    await folder.check(id, file.bytes);
     return { size: file.bytes, etag: file.id, read: (start, end) => folder.stream(id, start, end) };
   }
 
@@ -97,10 +99,8 @@ export class BatchDesk implements Omit<Batches, "maxFileBytes" | "maxLines"> {
   }
 
   async batch(viewer: Viewer, api: string, id: string): Promise<Batch> {
-    const { store, runner } = this.#options;
-    const batch = await store.batch(id, viewer);
-    if (batch?.api === api)
-      return batch.status === "in_progress" ? { ...batch, waiting: await runner.waiting(id) } : batch;
+    const batch = await this.#options.store.batch(id, viewer);
+    if (batch?.api === api) return await this.#withWaiting(batch);
     throw new ServiceError(
       "batch_not_found",
       `There is no batch with the id "${id.slice(0, 100)}", or no longer.`,
@@ -108,7 +108,8 @@ export class BatchDesk implements Omit<Batches, "maxFileBytes" | "maxLines"> {
   }
 
   async batches(query: PageQuery & { readonly api: string }): Promise<Page<Batch>> {
-    return await this.#options.store.batches(query);
+    const { items, hasMore } = await this.#options.store.batches(query);
+    return { items: await Promise.all(items.map(async (each) => await this.#withWaiting(each))), hasMore };
   }
 
   async cancel(viewer: Viewer, api: string, id: string): Promise<Batch> {
@@ -123,6 +124,11 @@ export class BatchDesk implements Omit<Batches, "maxFileBytes" | "maxLines"> {
     const files = [inputFile, outputFile, errorFile].filter((each) => each !== undefined);
     for (const file of files) await this.#remove(file);
     await this.#options.store.removeBatch(id);
+  }
+
+  async #withWaiting(batch: Batch): Promise<Batch> {
+    if (batch.status !== "in_progress") return batch;
+    return { ...batch, waiting: await this.#options.runner.waiting(batch.id) };
   }
 
   async #remove(file: string): Promise<void> {

@@ -170,6 +170,7 @@ export class BatchRunner {
     this.#lines.set(batch.id, runner);
     try {
       await this.#options.pool.run({
+        owner: batch.owner,
         queue,
         signal: stop,
         run: async (attempt) => await runner.run(attempt),

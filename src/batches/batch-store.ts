@@ -37,6 +37,8 @@ export type BatchChange = Partial<
 export interface FileContents {
   /** Writes a file; resolves with its bytes when it is durable. What has been written of one that fails is removed. */
   write(id: string, pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<number>;
+  /** Makes sure that a file of so many bytes can be read. @throws ServiceError file_not_found when its content is gone */
+  check(id: string, bytes: number): Promise<void>;
   read(id: string): AsyncIterable<Uint8Array>;
   /** Its bytes from `start` up to and including `end`. */
   stream(id: string, start: number, end: number): ReadableStream<Uint8Array>;

@@ -1,7 +1,8 @@
-import { createReadStream } from "node:fs";
-import { open } from "node:fs/promises";
+import { constants, createReadStream } from "node:fs";
+import { access, open } from "node:fs/promises";
 import path from "node:path";
 import { Readable } from "node:stream";
+import { ServiceError } from "../errors/service-error.ts";
 import { listNames } from "../files/list-names.ts";
 import { makePrivateFolder } from "../files/private-files.ts";
 import { removeFile } from "../files/remove-file.ts";
@@ -42,6 +43,14 @@ export class FileFolder implements FileContents {
       await handle.close();
       await removeFile(part);
       throw error;
+    }
+  }
+
+  async check(id: string): Promise<void> {
+    try {
+      await access(this.#path(id), constants.R_OK);
+    } catch (cause) {
+      throw new ServiceError("file_not_found", "The file's content is not there, or no longer.", { cause });
     }
   }
 

@@ -1,9 +1,8 @@
 import type { Attempt, Lines } from "./line-queue.ts";
+import { LineTurns } from "./line-turns.ts";
 
 /** How long one model has its turn while others wait: loading one takes seconds. */
 const TURN_MS = 5 * 60_000;
-/** Lines of one batch before another one of the same model is served; lines in a row have common beginnings. */
-const LINES_IN_A_ROW = 32;
 /** How often it is looked for further lines while some run. */
 const LOOK_MS = 1000;
 /** How long the pool sleeps at most. */
@@ -19,6 +18,8 @@ export interface Retry {
 
 /** A batch whose lines are run. */
 export interface LineSource {
+  /** Whose batch it is: owners take turns. */
+  readonly owner: string;
   readonly queue: Lines;
   /** Aborts when no more of its lines are to be run. */
   readonly signal: AbortSignal;
@@ -27,6 +28,7 @@ export interface LineSource {
 }
 
 interface Member {
+  readonly owner: string;
   readonly source: LineSource;
   readonly done: PromiseWithResolvers<void>;
   running: number;
@@ -42,7 +44,7 @@ export class LinePool {
   readonly #capacity: number;
   readonly #now: () => number;
   readonly #members = new Set<Member>();
-  #inARow = 0;
+  readonly #turns = new LineTurns<Member>();
   /** No line is begun before. */
   #heldUpUntil = 0;
   #isAtWork = false;
@@ -56,11 +58,13 @@ export class LinePool {
 
   /** Runs all lines of a batch; resolves when all are done, or the signal has aborted and none is running. */
   async run(source: LineSource): Promise<void> {
-    const member: Member = { source, done: Promise.withResolvers(), running: 0 };
+    const { owner } = source;
+    const member: Member = { owner, source, done: Promise.withResolvers(), running: 0 };
     const onAbort = (): void => this.#leave(member);
     if (source.signal.aborted) return;
     source.signal.addEventListener("abort", onAbort, { once: true });
     this.#members.add(member);
+    this.#turns.add(member);
     this.#wake();
     if (!this.#isAtWork) void this.#work();
     try {
@@ -136,15 +140,11 @@ export class LinePool {
   }
 
   async #take(model: string): Promise<{ member: Member; attempt: Attempt } | undefined> {
-    for (const member of this.#members) {
+    for (const member of this.#turns.order()) {
       const { queue } = member.source;
       const attempt = await this.#guarded(member, async () => await queue.take(model, this.#now()));
       if (!attempt) continue;
-      this.#inARow += 1;
-      if (this.#inARow >= LINES_IN_A_ROW && this.#members.delete(member)) {
-        this.#members.add(member);
-        this.#inARow = 0;
-      }
+      this.#turns.took(member);
       member.running += 1;
       return { member, attempt };
     }
@@ -181,6 +181,7 @@ export class LinePool {
 
   #leave(member: Member): void {
     this.#members.delete(member);
+    this.#turns.delete(member);
     this.#settle(member);
     this.#wake();
   }

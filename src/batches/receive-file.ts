@@ -51,7 +51,8 @@ export async function receiveFile(
     },
     async [Symbol.asyncDispose]() {
       release();
-      if (!isKept) await folder.remove(id);
+      // What stays is swept later: why it was not kept is what its client has to be told.
+      if (!isKept) await folder.remove(id).catch(() => undefined);
     },
   };
 }

@@ -10,7 +10,9 @@ import {
 import { errors, type NatsConnection } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import { RecordsAway, type SharedRecords } from "../dialects/shared-records.ts";
+import { addStream } from "./batches/batch-streams.ts";
 import { codeOf, isWithoutStream, NO_LEADER, openJetStream, whyAway } from "./batches/jetstream-errors.ts";
+import { removeMessages } from "./batches/remove-messages.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
 
 /** How long OpenAI's service keeps responses. */
@@ -27,8 +29,6 @@ const TIMEOUT_MS = 2000;
 const PAUSE_MS = 10_000;
 /** Before a client tries again when the connection is lost, which is made again as soon as it can be. */
 const RETRY_MS = 1000;
-/** Copies in a cluster: one server may fail. */
-const CLUSTER_REPLICAS = 3;
 const NO_MESSAGE = 10_037;
 /** Bytes before the first piece: how many pieces there are. */
 const HEAD_BYTES = 1;
@@ -140,7 +140,8 @@ export class JetStreamRecords implements SharedRecords {
 
   /** Removes the pieces of a record that are older than the mark which says that it is erased. */
   async #remove(manager: JetStreamManager, name: string, mark: number): Promise<void> {
-    await manager.streams.purge(this.#stream, { filter: this.#subject(name, "*"), seq: mark });
+    const { info } = this.#connection.nats ?? {};
+    await removeMessages(manager, info, this.#stream, this.#subject(name, "*"), mark);
   }
 
   #subject(name: string, part: number | string): string {
@@ -237,31 +238,16 @@ export class JetStreamRecords implements SharedRecords {
       () => true,
       () => false,
     );
-    if (!isThere) await this.#create(manager, nats.info?.cluster === undefined ? [1] : [CLUSTER_REPLICAS, 1]);
+    const config = {
+      name: this.#stream,
+      subjects: [this.#connection.subject("kept", ">")],
+      retention: RetentionPolicy.Limits,
+      storage: StorageType.File,
+      discard: DiscardPolicy.Old,
+      max_age: KEPT_MS * 1e6,
+      max_msgs_per_subject: 1,
+    };
+    if (!isThere) await addStream(manager, config, STREAM_BYTES, nats.info?.cluster !== undefined);
     return manager;
-  }
-
-  async #create(manager: JetStreamManager, copies: readonly number[]): Promise<void> {
-    let failure: unknown;
-    const sizes = copies.flatMap((replicas) => STREAM_BYTES.map((bytes) => ({ replicas, bytes })));
-    for (const { replicas, bytes } of sizes) {
-      try {
-        await manager.streams.add({
-          name: this.#stream,
-          subjects: [this.#connection.subject("kept", ">")],
-          retention: RetentionPolicy.Limits,
-          storage: StorageType.File,
-          discard: DiscardPolicy.Old,
-          max_bytes: bytes,
-          max_age: KEPT_MS * 1e6,
-          max_msgs_per_subject: 1,
-          num_replicas: replicas,
-        });
-        return;
-      } catch (error) {
-        failure = error;
-      }
-    }
-    throw failure;
   }
 }

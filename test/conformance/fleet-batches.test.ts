@@ -4,9 +4,9 @@ import os from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import Anthropic from "@anthropic-ai/sdk";
-import OpenAI, { toFile } from "openai";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { runCli } from "../e2e/cli-process.ts";
+import { answeredBy, clientOf, completeLines, createLines, lineOf } from "../support/batch-clients.ts";
 import {
   BatchMachines,
   createBatch,
@@ -15,7 +15,6 @@ import {
   outputOf,
   TEXT_API,
 } from "../support/batch-machines.ts";
-import { answeredLines } from "../support/answered-lines.ts";
 import { NATS_SERVER, startNats } from "../support/nats-server.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
@@ -24,79 +23,6 @@ import { FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
 const LINES = Number(process.env["FLEET_BATCH_LINES"] ?? 1000);
 const SECONDS = 1000;
 const MINUTES = 60_000;
-const STARTS = Array.from({ length: 8 }, (_, at) => `Answer in the manner of number ${at}. `.repeat(4));
-
-function clientOf({ url }: TestDaemon): OpenAI {
-  return new OpenAI({ baseURL: `${url}/v1`, apiKey: "any", maxRetries: 0 });
-}
-
-/** Each 97th is refused by the route. */
-function lineOf(at: number, model: string): object {
-  return {
-    custom_id: `line-${at}`,
-    method: "POST",
-    url: "/v1/chat/completions",
-    body: {
-      model,
-      max_tokens: at % 97 === 0 ? "no number" : 1 + (at % 3),
-      temperature: 0,
-      messages: [{ role: "user", content: `${STARTS[at % STARTS.length]}${at}` }],
-    },
-  };
-}
-
-async function create(
-  client: OpenAI,
-  lines: number,
-  model = FLEET_MODEL,
-  creator: OpenAI = client,
-): Promise<string> {
-  const text = Array.from({ length: lines }, (_, at) => `${JSON.stringify(lineOf(at, model))}\n`).join("");
-  const file = await client.files.create({
-    file: await toFile(Buffer.from(text), "in.jsonl"),
-    purpose: "batch",
-  });
-  const wish = { endpoint: "/v1/chat/completions", completion_window: "24h" } as const;
-  return (await creator.batches.create({ input_file_id: file.id, ...wish })).id;
-}
-
-/** Waits for the end of a batch, and compares all answers with the lines. */
-async function complete(
-  clients: () => readonly OpenAI[],
-  id: string,
-  lines: number,
-  timeout: number,
-): Promise<void> {
-  const retrieve = async () => {
-    for (const client of clients()) {
-      const batch = await client.batches.retrieve(id).catch(() => undefined);
-      if (batch) return { client, batch };
-    }
-    return undefined;
-  };
-  await expect
-    .poll(async () => (await retrieve())?.batch.status, { timeout, interval: 500 })
-    .toBe("completed");
-  const found = await retrieve();
-  if (!found) throw new Error("no machine answers");
-  const { client, batch } = found;
-  const all = Array.from({ length: lines }, (_, at) => at);
-  const [right, wrong] = [all.filter((at) => at % 97 !== 0), all.filter((at) => at % 97 === 0)];
-  expect(await answeredLines(client, batch.output_file_id)).toEqual(right.map((at) => `line-${at}`));
-  expect(await answeredLines(client, batch.error_file_id)).toEqual(wrong.map((at) => `line-${at}`));
-  expect(batch.request_counts).toEqual({ total: lines, completed: right.length, failed: wrong.length });
-  expect(batch.usage?.output_tokens).toBeGreaterThanOrEqual(right.length);
-}
-
-/** Lines that a machine has answered, as its metrics say. */
-async function answeredBy({ url }: TestDaemon): Promise<number> {
-  const metrics = await (await fetch(`${url}/metrics`)).text();
-  return [...metrics.matchAll(/^service_batch_lines_total\{.*\} (\d+)$/gm)].reduce(
-    (sum, [, count]) => sum + Number(count),
-    0,
-  );
-}
-
 /** The same command on another machine goes on with the same batch. */
 async function goOnWithCommand(one: TestDaemon, two: TestDaemon): Promise<void> {
   const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-batch-"));
@@ -149,29 +75,29 @@ describe.skipIf(NATS_SERVER === null)("batches that all machines of a fleet answ
       const [one, two, three] = daemons;
       if (!one || !two || !three) throw new Error("there are no machines");
       const [first, second, third] = [clientOf(one), clientOf(two), clientOf(three)];
-      const whole = await create(first, 400, FLEET_MODEL, second);
-      await complete(() => [third], whole, 400, 2 * MINUTES);
+      const whole = await createLines(first, 400, FLEET_MODEL, second);
+      await completeLines(() => [third], whole, 400, 2 * MINUTES);
       for (const daemon of daemons) expect(await answeredBy(daemon)).toBeGreaterThan(0);
       const listed = await second.batches.list();
       expect(listed.data.map(({ id }) => id)).toEqual([whole]);
       await goOnWithCommand(one, two);
       await readMessages(one, two);
 
-      const cancelled = await create(first, 2000);
+      const cancelled = await createLines(first, 2000);
       await third.batches.cancel(cancelled);
       await expect
         .poll(async () => (await second.batches.retrieve(cancelled)).status, { timeout: 30 * SECONDS })
         .toBe("cancelled");
 
-      const orphan = await create(first, 400);
+      const orphan = await createLines(first, 400);
       const completed = async (): Promise<number> =>
         (await second.batches.retrieve(orphan)).request_counts?.completed ?? 0;
       await expect.poll(completed, { timeout: MINUTES, interval: 50 }).toBeGreaterThan(20);
       one.kill("SIGKILL");
       await one.exited;
-      await complete(() => [second], orphan, 400, 2 * MINUTES);
+      await completeLines(() => [second], orphan, 400, 2 * MINUTES);
 
-      const interrupted = await create(second, 400);
+      const interrupted = await createLines(second, 400);
       const done = async (): Promise<number> =>
         (await third.batches.retrieve(interrupted)).request_counts?.completed ?? 0;
       await expect.poll(done, { timeout: MINUTES, interval: 50 }).toBeGreaterThan(20);
@@ -179,7 +105,7 @@ describe.skipIf(NATS_SERVER === null)("batches that all machines of a fleet answ
       await sleep(3 * SECONDS);
       await expect(third.batches.retrieve(interrupted)).rejects.toMatchObject({ status: 503 });
       await fleet.nats.restart();
-      await complete(() => [third], interrupted, 400, 2 * MINUTES);
+      await completeLines(() => [third], interrupted, 400, 2 * MINUTES);
     },
     10 * MINUTES,
   );
@@ -191,7 +117,7 @@ describe.skipIf(NATS_SERVER === null)("batches that all machines of a fleet answ
       let alive = daemons;
       const [entrance] = daemons;
       if (!entrance) throw new Error("there is no machine");
-      const id = await create(clientOf(entrance), LINES);
+      const id = await createLines(clientOf(entrance), LINES);
       const over = new AbortController();
       const killed = { daemons: 0, servers: 0 };
       const faults = (async () => {
@@ -216,7 +142,7 @@ describe.skipIf(NATS_SERVER === null)("batches that all machines of a fleet answ
         }
       })();
       try {
-        await complete(() => alive.map(clientOf), id, LINES, 40 * MINUTES);
+        await completeLines(() => alive.map(clientOf), id, LINES, 40 * MINUTES);
       } finally {
         over.abort();
         await faults;

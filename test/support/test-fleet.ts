@@ -4,7 +4,7 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fleetSchema } from "../../src/dialects/management/fleet-schemas.ts";
 import { writeModel } from "./engine-fixture.ts";
-import { type NatsOptions, type NatsServer, startNats } from "./nats-server.ts";
+import { type NatsOptions, type NatsServer, startNats, startNatsCluster } from "./nats-server.ts";
 import { startDaemon, type TestDaemon } from "./start-daemon.ts";
 import { CHATML_TEMPLATE, CHATML_WORDS, type LlamaOptions, tinyLlama } from "./tiny-models.ts";
 
@@ -23,26 +23,31 @@ export interface FleetMachineOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** A NATS server with daemons on this machine. */
+/** A NATS server, or a cluster of them, with daemons on this machine. */
 export class TestFleet {
+  readonly servers: readonly NatsServer[];
   readonly nats: NatsServer;
   readonly modelFile: string;
   readonly #folder: string;
   readonly #daemons = new Set<TestDaemon>();
 
-  private constructor(nats: NatsServer, modelFile: string) {
-    this.nats = nats;
+  private constructor(servers: readonly [NatsServer, ...NatsServer[]], modelFile: string) {
+    this.servers = servers;
+    this.nats = servers[0];
     this.modelFile = modelFile;
     this.#folder = path.dirname(modelFile);
   }
 
   /** @param further what the model has besides, such as another template */
   static async start(nats: NatsOptions = {}, further: LlamaOptions = {}): Promise<TestFleet> {
-    const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-fleet-"));
-    const options = { embedding: 128, blocks: 4, context: 2048, words: CHATML_WORDS };
-    const chatTemplate = CHATML_TEMPLATE;
-    const model = writeModel(folder, FLEET_MODEL, tinyLlama({ ...options, chatTemplate, ...further }));
-    return new TestFleet(await startNats(nats), model);
+    return new TestFleet([await startNats(nats)], writeFleetModel(further));
+  }
+
+  /** On three servers with JetStream that form one cluster. */
+  static async startOnCluster(): Promise<TestFleet> {
+    const [first, ...further] = await startNatsCluster(3);
+    if (!first) throw new Error("there are no servers");
+    return new TestFleet([first, ...further], writeFleetModel());
   }
 
   /** Starts a daemon that joins. */
@@ -52,7 +57,7 @@ export class TestFleet {
   ): Promise<TestDaemon> {
     const daemon = await startDaemon({
       env: {
-        SERVICE_FLEET_NATS: this.nats.url,
+        SERVICE_FLEET_NATS: this.servers.map(({ url }) => url).join(","),
         SERVICE_FLEET_NAME: name,
         SERVICE_MODELS_DIRS: [...(hasModel ? [this.#folder] : []), ...folders].join(","),
         ...(hasModel && { SERVICE_MODELS_LOAD: FLEET_MODEL }),
@@ -82,9 +87,16 @@ export class TestFleet {
 
   async stop(): Promise<void> {
     await Promise.all([...this.#daemons].map((daemon) => daemon.stop()));
-    await this.nats.stop();
+    await Promise.all(this.servers.map((server) => server.stop()));
     rmSync(this.#folder, { recursive: true, force: true });
   }
+}
+
+function writeFleetModel(further: LlamaOptions = {}): string {
+  const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-fleet-"));
+  const options = { embedding: 128, blocks: 4, context: 2048, words: CHATML_WORDS };
+  const chatTemplate = CHATML_TEMPLATE;
+  return writeModel(folder, FLEET_MODEL, tinyLlama({ ...options, chatTemplate, ...further }));
 }
 
 export async function fleetOf({ url }: TestDaemon) {

@@ -5,7 +5,7 @@ import {
   StorageType,
   type StreamConfig,
 } from "@nats-io/jetstream";
-import { codeOf, NO_STREAM } from "./jetstream-errors.ts";
+import { codeOf, NAME_IN_USE, NO_LEADER, NO_STREAM } from "./jetstream-errors.ts";
 
 const MIB = 1024 * 1024;
 /** What is on its way to be run is over after 24 hours, with its batch. */
@@ -38,7 +38,7 @@ export async function makeStreams(
   for (const kind of ["batches", "batchwork", "batchdata"] as const) {
     const name = streamName(prefix, kind);
     if (await isThere(manager, name)) continue;
-    await add(manager, configOf(kind, name, `${prefix}.${kind}.>`), SIZES[kind], isCluster);
+    await addStream(manager, configOf(kind, name, `${prefix}.${kind}.>`), SIZES[kind], isCluster);
   }
 }
 
@@ -64,7 +64,11 @@ function configOf(kind: StreamKind, name: string, subject: string): Partial<Stre
   };
 }
 
-async function add(
+/**
+ * Adds a stream, with as many copies and as much room as the server gives; nothing, if another machine has just done so.
+ * @param sizes bytes, from the largest
+ */
+export async function addStream(
   manager: JetStreamManager,
   config: Partial<StreamConfig> & { name: string },
   sizes: readonly number[],
@@ -77,6 +81,10 @@ async function add(
         await manager.streams.add({ ...config, max_bytes, num_replicas });
         return;
       } catch (error) {
+        const code = codeOf(error);
+        if (code === NAME_IN_USE) return;
+        // A server that has not answered may make it all the same; a smaller one would be in its way.
+        if (code === undefined || code === NO_LEADER) throw error;
         failure = error;
       }
     }

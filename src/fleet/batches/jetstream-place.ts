@@ -2,6 +2,7 @@ import { AckPolicy, DeliverPolicy, type JetStreamManager, type JsMsg } from "@na
 import { errors, type MsgHdrs, type NatsConnection } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import type { FleetConnection } from "../fleet-connection.ts";
+import { removeMessages } from "./remove-messages.ts";
 import { makeStreams, type StreamKind, streamName } from "./batch-streams.ts";
 import {
   codeOf,
@@ -24,6 +25,11 @@ const READER_MS = 15_000;
 /** Before the streams are looked for again, where they have been and where they have never been. */
 const PAUSE_MS = { known: 1000, unknown: 300_000 };
 
+/** Of a batch, in bytes; whatever else comes is cut. */
+const LONGEST_ID = 64;
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
 /** Where new files and batches belong. */
 export type Home = "fleet" | "machine" | "away";
 
@@ -39,7 +45,7 @@ interface Ready {
   readonly manager: Promise<JetStreamManager>;
   /** When it turned out not to be. */
   failedAt: number | undefined;
-  /** A server without JetStream says so; one that says nothing may still be starting. */
+  /** A server without JetStream says so; one that says nothing may still be starting, or be one of too few of its cluster. */
   isSilent: boolean;
 }
 
@@ -74,15 +80,28 @@ export class JetStreamPlace {
     return streamName(this.#prefix, kind);
   }
 
-  /** Tells and hears what changes without delay; what is lost is found when it is looked for. */
-  nudge(): void {
-    this.#connection.publish(this.#connection.subject("batchnews"), new Uint8Array());
+  /** Tells without delay that a batch has changed; what is lost is found when it is looked for. */
+  nudge(batch: string): void {
+    this.tell("batchnews", encoder.encode(batch));
   }
 
-  /** Calls back when something may have changed. */
-  onNews(listener: () => void): void {
-    this.#connection.listen(this.#connection.subject("batchnews"), listener);
-    this.onChange(listener);
+  /** Calls back when a batch may have changed; undefined: any may have. */
+  onNews(listener: (batch: string | undefined) => void): void {
+    this.listen("batchnews", (data) => {
+      // Older machines do not say which.
+      const batch = decoder.decode(data.subarray(0, LONGEST_ID));
+      listener(batch === "" ? undefined : batch);
+    });
+    this.onChange(() => listener(undefined));
+  }
+
+  /** Tells all machines something, this one as well, without anything stored. */
+  tell(word: string, data: Uint8Array): void {
+    this.#connection.publish(this.#connection.subject(word), data);
+  }
+
+  listen(word: string, read: (data: Uint8Array) => void): void {
+    this.#connection.listen(this.#connection.subject(word), read);
   }
 
   /** Calls back when the connection is made or lost. */
@@ -97,7 +116,7 @@ export class JetStreamPlace {
       await this.#manager();
       return "fleet";
     } catch {
-      return this.#wasThere ? "away" : "machine";
+      return this.#wasThere || this.#ready?.isSilent ? "away" : "machine";
     }
   }
 
@@ -155,7 +174,8 @@ export class JetStreamPlace {
 
   /** Removes the messages of a subject, which may have wildcards. */
   async purge(kind: StreamKind, filter: string): Promise<void> {
-    await this.use(async ({ streams }) => await streams.purge(this.stream(kind), { filter }));
+    const stream = this.stream(kind);
+    await this.use(async (manager, { info }) => await removeMessages(manager, info, stream, filter));
   }
 
   /** The subjects that have a message. */

@@ -86,7 +86,7 @@ export class Leases {
     await Promise.allSettled(
       held.map(async ([id, { seq }]) => await this.#place.put(this.#subject(id), free, seq)),
     );
-    this.#place.nudge();
+    for (const [id] of held) this.#place.nudge(id);
   }
 
   async #take(id: string, expected: number | undefined): Promise<boolean> {

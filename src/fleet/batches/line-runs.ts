@@ -105,7 +105,7 @@ export class LineRuns {
         clearInterval(beat);
         say(what);
         // So that whoever leads need not wait to see whether all is done, nor others to take what is given back.
-        this.#place.nudge();
+        this.#place.nudge(batch);
       };
       const { deliveries, sequence } = delivery(reply);
       return {

@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { FileContents } from "../../batches/batch-store.ts";
 import { ServiceError } from "../../errors/service-error.ts";
+import { isAway } from "./jetstream-errors.ts";
 import type { JetStreamPlace } from "./jetstream-place.ts";
 
 /** Below what any server lets a message have. */
@@ -8,6 +10,9 @@ const PIECE_BYTES = 128 * 1024;
 const PIECES_KEPT = 64;
 /** On their way at once. */
 const PIECES_AT_ONCE = 8;
+/** A client that has a part of a file waits for the rest while the server is away; a cluster is without a leader for ten seconds. */
+const PATIENCE_MS = 30_000;
+const AGAIN_MS = 500;
 /** Longer than any upload takes. */
 const UNKNOWN_MS = 24 * 3_600_000;
 
@@ -45,14 +50,19 @@ export class PieceFolder implements FileContents {
     }
   }
 
+  async check(id: string, bytes: number): Promise<void> {
+    await Promise.all([this.#piece(id, 0), this.#piece(id, Math.floor(bytes / PIECE_BYTES))]);
+  }
+
   async *read(
     id: string,
     start = 0,
     end = Number.POSITIVE_INFINITY,
+    patienceMs = 0,
   ): AsyncGenerator<Uint8Array, void, undefined> {
     let position = start;
     while (position <= end) {
-      const piece = await this.#piece(id, Math.floor(position / PIECE_BYTES));
+      const piece = await this.#patiently(id, Math.floor(position / PIECE_BYTES), patienceMs);
       const from = position % PIECE_BYTES;
       const part = piece.subarray(from, Math.min(piece.byteLength, from + end - position + 1));
       if (part.byteLength > 0) yield part;
@@ -62,7 +72,7 @@ export class PieceFolder implements FileContents {
   }
 
   stream(id: string, start: number, end: number): ReadableStream<Uint8Array> {
-    const parts = this.read(id, start, end);
+    const parts = this.read(id, start, end, PATIENCE_MS);
     return new ReadableStream<Uint8Array>({
       async pull(controller) {
         const { value, done } = await parts.next();
@@ -94,6 +104,18 @@ export class PieceFolder implements FileContents {
 
   #subject(id: string, piece: number | "*"): string {
     return this.#place.subject("batchdata", "file", id, String(piece));
+  }
+
+  async #patiently(id: string, number: number, patienceMs: number): Promise<Uint8Array> {
+    const deadline = performance.now() + patienceMs;
+    for (;;) {
+      try {
+        return await this.#piece(id, number);
+      } catch (error) {
+        if (!isAway(error) || performance.now() >= deadline) throw error;
+        await sleep(AGAIN_MS, undefined, { ref: false });
+      }
+    }
   }
 
   async #piece(id: string, number: number): Promise<Uint8Array> {

@@ -12,6 +12,7 @@ import type { BatchModels } from "./batch-models.ts";
 import type { SharedBatch } from "./batch-record.ts";
 import { isAway } from "./jetstream-errors.ts";
 import type { LineRuns } from "./line-runs.ts";
+import type { ToldRefusals } from "./told-refusals.ts";
 import { type RunnableGroup, RunQueue } from "./run-queue.ts";
 
 /** Before a line is read, or an answer saved, again while the server is away. */
@@ -23,6 +24,7 @@ export interface LineRunnerOptions {
   readonly answers: Answers;
   readonly runs: LineRuns;
   readonly folder: FileContents;
+  readonly refusals: Pick<ToldRefusals, "tell">;
   readonly models: BatchModels;
   readonly pool: LinePool;
   readonly formats: Readonly<Record<string, BatchFormat>>;
@@ -78,21 +80,31 @@ export class RunnerOfLines {
     const format = formatOf(this.#options.formats, batch);
     const queue = new RunQueue({ batch: batch.id, runs, answers, runnable });
     const store = { answer: this.#saver(signal) };
+    // One for each name that lines have to use, so that each knows whether its lines wait.
+    const runners = new Map<string | undefined, LineRunner>();
+    const runnerFor = (rename: string | undefined): LineRunner => {
+      const runLine: RunLine = async (request, ended) => {
+        if (!format.endpoints.includes(request.path)) throw forbidden(request.path);
+        return await this.#options.runLine({ ...request, body: withModel(request.body, rename) }, ended);
+      };
+      const runner =
+        runners.get(rename) ?? new LineRunner(batch, format, { ...this.#options, store, runLine }, signal);
+      runners.set(rename, runner);
+      return runner;
+    };
     try {
       await pool.run({
+        owner: batch.owner,
         queue,
         signal,
         run: async (attempt) => {
-          const rename = queue.renamed(attempt);
-          const runLine: RunLine = async (request, ended) => {
-            if (!format.endpoints.includes(request.path)) throw forbidden(request.path);
-            return await this.#options.runLine({ ...request, body: withModel(request.body, rename) }, ended);
-          };
-          const runner = new LineRunner(batch, format, { ...this.#options, store, runLine }, signal);
+          const runner = runnerFor(queue.renamed(attempt));
           const again = await runner.run(attempt).catch((error: unknown): Retry => {
             if (isAway(error)) return { at: this.#options.now() + AGAIN_MS, holdsUpAll: false };
             throw error;
           });
+          if (again && runner.waiting !== undefined)
+            void this.#options.refusals.tell(batch.id, runner.waiting).catch(() => undefined);
           if (!again && !signal.aborted) queue.done(attempt);
           return again;
         },

@@ -46,6 +46,8 @@ export class RunQueue implements Lines {
   readonly #open = new Set<OpenRun>();
   readonly #of = new Map<Attempt, OpenRun>();
   #lookAt = 0;
+  /** Whether the line that came back last found no room. */
+  #isRefused = false;
   /** The group that comes next. */
   #turn = 0;
   #isClosed = false;
@@ -75,7 +77,8 @@ export class RunQueue implements Lines {
     const open = this.#of.get(attempt);
     if (!open) return;
     open.running -= 1;
-    if (attempt.refusals > 0) {
+    this.#isRefused = attempt.refusals > 0;
+    if (this.#isRefused) {
       // Another machine may have the room that this one lacks.
       this.#lookAt = Math.max(this.#lookAt, at);
       open.isLeft = true;
@@ -93,6 +96,7 @@ export class RunQueue implements Lines {
   done(attempt: Attempt): void {
     const open = this.#of.get(attempt);
     if (!open) return;
+    this.#isRefused = false;
     open.running -= 1;
     open.left -= 1;
     this.#of.delete(attempt);
@@ -160,7 +164,7 @@ export class RunQueue implements Lines {
     const waiting = lines.map((place): Attempt => ({
       line: { ...place, customId: "", model: here.alias, order: "" },
       failures: 0,
-      refusals: 0,
+      refusals: this.#isRefused ? 1 : 0,
     }));
     const open: OpenRun = {
       run,

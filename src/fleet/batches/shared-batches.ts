@@ -15,6 +15,7 @@ import { PieceFolder } from "./piece-folder.ts";
 import { newSharedId } from "./shared-ids.ts";
 import { SharedRunner } from "./shared-runner.ts";
 import { SharedStore } from "./shared-store.ts";
+import { ToldRefusals } from "./told-refusals.ts";
 
 const SWEEP_MS = 10 * 60_000;
 
@@ -61,6 +62,7 @@ export class SharedBatches {
       ...parts,
       answers: this.#answers,
       leases: this.#leases,
+      refusals: new ToldRefusals(place, this.#answers),
       runs: new LineRuns(place),
       limits,
       onEnd: (batch) => events.emit(batchEnded(batch)),

@@ -5,18 +5,25 @@ import type { Batch } from "../../batches/batch.ts";
 import { UNFINISHED } from "../../batches/batch.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { isAway } from "./jetstream-errors.ts";
+import { BatchNews } from "./batch-news.ts";
 import type { JetStreamPlace } from "./jetstream-place.ts";
 import { MissingModels } from "./missing-models.ts";
 import { BatchLeader, type LeadOptions } from "./lead-batch.ts";
 import type { Leases } from "./leases.ts";
 import { RunnerOfLines, type LineRunnerOptions } from "./run-lines.ts";
 import type { SharedBatch } from "./batch-record.ts";
+import type { ToldRefusals } from "./told-refusals.ts";
 
 /** How often batches are looked at when nothing is heard of them. */
 const LOOK_MS = 1000;
-/** Between two looks at one of so many batches, whatever is heard: a busy fleet tells of something all the time. */
+/**
+ * Between two looks at a batch, whatever is heard, times the looks that there were, and at most times the batches: a new one
+ * is looked at often, and a busy fleet tells of something all the time.
+ */
 const NEWS_MS = 10;
-/** Batches that are looked at so often. */
+/** Between two looks for new batches. */
+const NEW_MS = 50;
+/** Batches that are looked at as often as one when nothing is heard. */
 const OFTEN_LOOKED_AT = 64;
 /** Before a batch goes on whose server is away, or that has failed. */
 const AWAY_MS = 1000;
@@ -31,6 +38,7 @@ const LOST_MS = 30_000;
 export interface SharedRunnerOptions extends LeadOptions, LineRunnerOptions {
   readonly place: JetStreamPlace;
   readonly leases: Leases;
+  readonly refusals: ToldRefusals;
   readonly pool: LinePool;
   readonly formats: Readonly<Record<string, BatchFormat>>;
   readonly runLine: RunLine;
@@ -51,13 +59,13 @@ export class SharedRunner {
   readonly #lookedAt = new Map<string, number>();
   /** Since when a batch is over, or not there, as seen from here: clocks of machines differ. */
   readonly #overSince = new Map<string, number>();
-  #news = Promise.withResolvers<void>();
+  readonly #news = new BatchNews();
 
   constructor(options: SharedRunnerOptions) {
     this.#options = options;
     this.#leader = new BatchLeader(options);
     this.#missing = new MissingModels(options);
-    options.place.onNews(() => this.#wake());
+    options.place.onNews((batch) => this.#news.heard(batch));
     this.#over = this.#watch();
   }
 
@@ -71,7 +79,10 @@ export class SharedRunner {
     if (this.#jobs.has(id) || this.#stopping.signal.aborted) return;
     this.#jobs.set(
       id,
-      this.#follow(id).finally(() => this.#jobs.delete(id)),
+      this.#follow(id).finally(() => {
+        this.#jobs.delete(id);
+        this.#news.forget(id);
+      }),
     );
   }
 
@@ -93,13 +104,14 @@ export class SharedRunner {
   /** Why a batch waits, for its users. */
   async waiting(id: string): Promise<string | undefined> {
     const batch = await this.#options.store.recorded(id);
-    return batch && (await this.#missing.reason(batch));
+    if (batch?.status !== "in_progress") return undefined;
+    return (await this.#missing.reason(batch)) ?? (await this.#options.refusals.reason(id));
   }
 
   /** Stops running lines and leading: other machines go on. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    this.#wake();
+    this.#news.heard();
     await Promise.all([this.#over, ...this.#jobs.values()]);
     await this.#options.leases.close();
   }
@@ -107,11 +119,11 @@ export class SharedRunner {
   /** Never rejects. */
   async #watch(): Promise<void> {
     while (!this.#stopping.signal.aborted) {
-      const news = this.#news.promise;
+      const news = this.#news.ofOthers;
       if ((await this.#options.place.home()) === "fleet") {
         await this.#takeAll().catch(() => undefined);
       }
-      await this.#pause(news);
+      await this.#pause(news, LOOK_MS, NEW_MS);
     }
   }
 
@@ -128,13 +140,15 @@ export class SharedRunner {
     const { logger } = this.#options;
     const lines = new RunnerOfLines(this.#options);
     let failures = 0;
-    while (!this.#stopping.signal.aborted) {
+    for (let looks = 1; !this.#stopping.signal.aborted; looks += 1) {
       // What is heard from now on is looked at in the next round.
-      const news = this.#news.promise;
+      const news = this.#news.of(id);
       try {
         if (await this.#look(id, lines)) break;
         failures = 0;
-        await this.#pause(news);
+        const jobs = Math.max(1, this.#jobs.size);
+        const rounds = Math.ceil(jobs / OFTEN_LOOKED_AT);
+        await this.#pause(news, LOOK_MS * rounds, NEWS_MS * Math.min(looks, jobs));
       } catch (error) {
         const wait = isAway(error) ? AWAY_MS : RETRY_MS;
         failures += 1;
@@ -219,21 +233,13 @@ export class SharedRunner {
     return true;
   }
 
-  #wake(): void {
-    this.#news.resolve();
-    this.#news = Promise.withResolvers();
-  }
-
-  async #pause(news: Promise<void>): Promise<void> {
+  /** Until something is heard, but for at least `leastMs` and at most `mostMs`. */
+  async #pause(news: Promise<void>, mostMs: number, leastMs: number): Promise<void> {
     const timer = new AbortController();
     const signal = AbortSignal.any([timer.signal, this.#stopping.signal]);
-    // With very many batches, each is looked at less often, and not for all that is heard.
-    const jobs = Math.max(1, this.#jobs.size);
-    const rounds = Math.ceil(jobs / OFTEN_LOOKED_AT);
     const after = async (millis: number): Promise<void> =>
       await sleep(millis, undefined, { signal, ref: false }).catch(() => undefined);
-    const slept = after(LOOK_MS * rounds);
-    await (rounds > 1 ? slept : Promise.race([slept, Promise.all([news, after(NEWS_MS * jobs)])]));
+    await Promise.race([after(mostMs), Promise.all([news, after(leastMs)])]);
     timer.abort();
   }
 }

@@ -97,7 +97,7 @@ export class SharedStore implements BatchRecords {
     // Its lease shows to all machines that it is not over; without a batch, it is removed after a while.
     await leases.begin(batch.id);
     await place.put(this.#subject("batch", batch.id), encodeBatch({ ...batch, groups: [], files: [] }), 0);
-    place.nudge();
+    place.nudge(batch.id);
   }
 
   /** With the counts of what is answered now. */
@@ -179,7 +179,7 @@ export class SharedStore implements BatchRecords {
       const batch: SharedBatch = { ...before.batch, ...change, times };
       if ((await place.put(this.#subject("batch", id), encodeBatch(batch), before.seq)) === undefined)
         continue;
-      place.nudge();
+      place.nudge(id);
       return batch;
     }
   }

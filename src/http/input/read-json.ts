@@ -56,7 +56,20 @@ export async function fileBody<Result>(
   limit: number,
   read: (pieces: AsyncIterable<Uint8Array>) => Promise<Result>,
 ): Promise<Result> {
-  return await untilRefused(context, read(boundedPieces(bodyOf(context), limit, () => undefined)));
+  const pieces = boundedPieces(bodyOf(context), limit, () => undefined);
+  return await untilRefused(context, andNoMore(pieces, read));
+}
+
+/** What is left of a refused body is not discarded while somebody may still read it, and its connection would be cut. */
+async function andNoMore<Result>(
+  pieces: AsyncGenerator<Uint8Array>,
+  read: (pieces: AsyncIterable<Uint8Array>) => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await read(pieces);
+  } finally {
+    await pieces.return(undefined);
+  }
 }
 
 async function untilRefused<Result>({ env }: AppContext, reading: Promise<Result>): Promise<Result> {

@@ -19,6 +19,7 @@ function batchOf(lines: number, onLine: () => void): LineSource {
   const waitingLines = async (_id: string, after: { number: number } | undefined, most: number) =>
     waiting.slice(after?.number ?? 0, (after?.number ?? 0) + most);
   return {
+    owner: "",
     queue: new LineQueue({ waitingLines }, "batch"),
     signal: new AbortController().signal,
     run: async () => {

@@ -24,6 +24,10 @@ export const messageBatchSchema = z
     cancel_initiated_at: time.nullable(),
     archived_at: z.null(),
     results_url: z.string().nullable().describe("Once it has ended."),
+    waiting: z
+      .string()
+      .optional()
+      .describe('Daybreak\'s own: why its requests wait, such as "waits for a machine that has tiny".'),
   })
   .meta({ id: "MessageBatch" });
 
@@ -63,6 +67,7 @@ export function toMessageBatch(batch: Batch, origin: string): z.output<typeof me
     cancel_initiated_at: times.cancelling === undefined ? null : toTime(times.cancelling),
     archived_at: null,
     results_url: batch.outputFile === undefined ? null : `${origin}/v1/messages/batches/${id}/results`,
+    ...(batch.waiting !== undefined && { waiting: batch.waiting }),
   };
 }
 

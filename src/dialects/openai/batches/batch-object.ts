@@ -65,9 +65,7 @@ export const batchSchema = z
     waiting: z
       .string()
       .optional()
-      .describe(
-        'Daybreak\'s own, of one batch alone: why its lines wait, such as "waits for a machine that has tiny".',
-      ),
+      .describe('Daybreak\'s own: why its lines wait, such as "waits for a machine that has tiny".'),
   })
   .meta({ id: "OpenAIBatch" });
 

@@ -1,5 +1,8 @@
+import { once } from "node:events";
 import { readdirSync, rmSync } from "node:fs";
+import { createServer, type IncomingMessage, request } from "node:http";
 import path from "node:path";
+import { getRequestListener } from "@hono/node-server";
 import { expect, onTestFinished, test } from "vitest";
 import type { ConfigInput } from "../../../../../src/config/schema.ts";
 import { type BatchApp, batchApp } from "../../../../support/batch-app.ts";
@@ -87,4 +90,36 @@ test("a part of a file is read, and the list has no files of other purposes", as
     last_id: null,
     has_more: false,
   });
+});
+
+test("content that is gone from the disk is not found", async () => {
+  const { app, folder } = await setUp();
+  const stored = await app.request("/v1/files", form({ file: FILE, purpose: "batch" }));
+  const { id }: { id: string } = JSON.parse(await stored.text());
+  rmSync(path.join(folder, "batches/data/files", id));
+  const answer = await app.request(`/v1/files/${id}/content`);
+  expect(answer.status).toBe(404);
+  expect(await answer.json()).toMatchObject({ error: { code: "file_not_found" } });
+});
+
+test("the rest of an upload that was refused is read, so that its connection serves the next request", async () => {
+  const { app } = await setUp({ batches: { max_file_size: 1024 } });
+  const listener = getRequestListener(app.fetch);
+  const server = createServer((incoming, outgoing) => void listener(incoming, outgoing));
+  server.listen(0, "127.0.0.1");
+  onTestFinished(() => void server.close());
+  await once(server, "listening");
+  const isRead = Promise.withResolvers<string>();
+  server.on("request", (incoming) => incoming.once("end", () => isRead.resolve("the end")));
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the server has no port");
+  const headers = { "content-type": "multipart/form-data; boundary=b" };
+  const upload = request({ port: address.port, path: "/v1/files", method: "POST", headers });
+  onTestFinished(() => void upload.destroy());
+  const head = '--b\r\ncontent-disposition: form-data; name="file"; filename="in"\r\n\r\n';
+  upload.write(`${head}${"x".repeat(100_000)}`);
+  const [answer]: IncomingMessage[] = await once(upload, "response");
+  expect(answer?.statusCode).toBe(413);
+  upload.end("--b--");
+  expect(await isRead.promise).toBe("the end");
 });
