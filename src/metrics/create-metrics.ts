@@ -4,6 +4,7 @@ import Gauge from "prom-client/lib/gauge.js";
 import Histogram from "prom-client/lib/histogram.js";
 import Registry from "prom-client/lib/registry.js";
 import type { Endpoint, Metrics } from "./metrics.ts";
+import { createScrapedGauges, type ScrapedGauges } from "./scraped-gauges.ts";
 
 /** Upper bounds in seconds; the client library adds +Inf. */
 const DURATION_BUCKETS = [0.1, 0.5, 1, 5];
@@ -20,46 +21,6 @@ const ENDPOINTS: readonly Endpoint[] = ["chat", "generate", "embeddings"];
 /** Writes bounds as 1.0 instead of 1, like Prometheus 3. */
 function withDecimals(text: string): string {
   return text.replaceAll(/\{le="(\d+)"\}/g, '{le="$1.0"}');
-}
-
-/** A loaded model at the moment of a scrape. */
-export interface LoadedModelGauges {
-  readonly model: string;
-  readonly parameters: number;
-  readonly contextSize: number;
-  readonly gpuLayers: number;
-  /** Resident bytes of its engine. */
-  readonly memoryBytes: number;
-  /** Bytes of the GPU's memory reserved for it. */
-  readonly gpuMemoryBytes: number;
-}
-
-/** What the engine of a loaded model has to do. */
-export interface ModelLoadGauges {
-  readonly model: string;
-  readonly running: number;
-  readonly waiting: number;
-  readonly contextTokens: number;
-  /** From 0 to 1. */
-  readonly contextUsage: number;
-}
-
-/** Values that are read at each scrape instead of being counted. */
-export interface ScrapedGauges {
-  readonly models: readonly LoadedModelGauges[];
-  /** Batches that are not over; absent: none. */
-  readonly batches?: number;
-  /** Of the models that have been asked for something. */
-  readonly loads: readonly ModelLoadGauges[];
-  readonly memoryUsedBytes: number;
-  /** Resident bytes of the daemon's own process. */
-  readonly daemonMemoryBytes: number;
-  /** Absent: the daemon is in no fleet. */
-  readonly fleet?:
-    | { readonly isConnected: boolean; readonly machines: readonly { readonly running: number }[] }
-    | undefined;
-  /** The adapter that models can use; undefined: none. */
-  readonly gpu?: { readonly name: string; readonly vendor: string; readonly backend: string } | undefined;
 }
 
 export interface MetricsOptions {
@@ -92,8 +53,6 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
   const registry = new Registry();
   const registers = [registry];
   const gauge = (name: string, help: string): Gauge => new Gauge({ name, help, registers });
-  const modelGauge = (name: string, help: string): Gauge<"model"> =>
-    new Gauge({ name, help, labelNames: ["model"], registers });
   const counter = (name: string, help: string): Counter => new Counter({ name, help, registers });
 
   new Gauge({
@@ -103,7 +62,6 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     registers,
   }).set({ version: options.version }, 1);
   const uptime = counter("service_uptime_seconds", "Seconds since the start.");
-  const modelsLoaded = gauge("service_models_loaded", "Models in memory.");
   const requestsTotal = new Counter({
     name: "service_requests_total",
     help: "Requests that were admitted.",
@@ -112,13 +70,7 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
   });
   const requestsActive = gauge("service_requests_active", "Requests running or waiting for a slot.");
   const requestsWaiting = gauge("service_requests_waiting", "Requests waiting for a slot.");
-  const requestsRunning = gauge("service_requests_running", "Requests that have a slot.");
-  const cacheUsage = gauge(
-    "service_kv_cache_usage_ratio",
-    "Part of the KV caches, from 0 to 1, that running requests hold.",
-  );
   const tokensGenerated = counter("service_tokens_generated_total", "Tokens generated.");
-  const tokensPerSecond = modelGauge("service_tokens_per_second", "Speed of the model's last generation.");
   const promptTokens = counter("service_prompt_tokens_total", "Prompt tokens processed.");
   const cachedTokens = counter("service_cached_prompt_tokens_total", "Prompt tokens found in the KV cache.");
   const guessed = counter("service_draft_tokens_total", "Tokens guessed in advance.");
@@ -126,28 +78,6 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     "service_draft_tokens_accepted_total",
     "Tokens guessed in advance that the model generated too.",
   );
-  const parameters = modelGauge("service_model_parameters", "Weights of a loaded model.");
-  const contextSize = modelGauge("service_model_context_size", "Context of a loaded model in tokens.");
-  const gpuLayers = modelGauge("service_model_gpu_layers", "Layers of a loaded model on the GPU.");
-  const modelRunning = modelGauge(
-    "service_model_requests_running",
-    "Requests that have a slot of the model.",
-  );
-  const modelWaiting = modelGauge(
-    "service_model_requests_waiting",
-    "Requests waiting for a slot of the model.",
-  );
-  const modelCacheUsage = modelGauge(
-    "service_model_kv_cache_usage_ratio",
-    "Part of the model's KV cache, from 0 to 1, that running requests hold.",
-  );
-  const modelMemory = modelGauge("service_model_memory_bytes", "Resident memory of a loaded model's engine.");
-  const modelGpuMemory = modelGauge(
-    "service_model_gpu_memory_bytes",
-    "Memory of the GPU reserved for a loaded model.",
-  );
-  const daemonMemory = gauge("service_daemon_memory_bytes", "Resident memory of the daemon's own process.");
-  const memoryUsed = gauge("service_memory_used_bytes", "Resident memory of the daemon and its engines.");
   const duration = new Histogram({
     name: "service_request_duration_seconds",
     help: "Seconds from admission to the end of a request.",
@@ -172,10 +102,6 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     "Answers stopped because they ran in circles.",
   );
 
-  const batchesRunning = gauge(
-    "service_batches_running",
-    "Batches that are not over; of a fleet's, those that this machine leads.",
-  );
   const batchLines = new Counter({
     name: "service_batch_lines_total",
     help: "Requests of batches that have been answered.",
@@ -183,13 +109,6 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     registers,
   });
 
-  const gpuAvailable = gauge("service_gpu_available", "1 when models can use a GPU.");
-  const gpuInfo = new Gauge({
-    name: "service_gpu_info",
-    help: "The GPU that models can use.",
-    labelNames: ["name", "vendor", "backend"],
-    registers,
-  });
   const gpuLosses = counter("service_gpu_losses_total", "Engines that ended on the GPU.");
   const gpuAbandonments = counter(
     "service_gpu_abandonments_total",
@@ -198,9 +117,6 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
 
   const fleet = options.isInFleet
     ? {
-        connected: gauge("service_fleet_connected", "1 when the fleet's NATS server is reachable."),
-        machines: gauge("service_fleet_machines", "Machines of the fleet, with this one."),
-        running: gauge("service_fleet_requests_running", "Requests that have a slot on any machine."),
         moved: counter("service_fleet_answers_moved_total", "Answers with which another machine went on."),
         movedOtherwise: counter(
           "service_fleet_answers_moved_otherwise_total",
@@ -208,6 +124,8 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
         ),
       }
     : undefined;
+
+  const setScraped = createScrapedGauges(registry, options.isInFleet ?? false);
 
   // A series that only appears with the first request would look like a reset to rate().
   for (const endpoint of ENDPOINTS) requestsTotal.inc({ endpoint }, 0);
@@ -218,54 +136,17 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
   // Tokens are only added up one by one: the registry would take longer.
   let reportedTokens = 0;
 
-  const perModel = [
-    tokensPerSecond,
-    parameters,
-    contextSize,
-    gpuLayers,
-    modelMemory,
-    modelGpuMemory,
-    modelRunning,
-    modelWaiting,
-    modelCacheUsage,
-  ];
   const refresh = async (): Promise<void> => {
     const scraped = await options.scrape();
+    const loaded = new Set(scraped.models.map(({ model }) => model));
+    for (const model of speeds.keys()) if (!loaded.has(model)) speeds.delete(model);
     const now = options.uptimeSecs();
     uptime.inc(now - reportedUptime);
     reportedUptime = now;
-    modelsLoaded.set(scraped.models.length);
-    batchesRunning.set(scraped.batches ?? 0);
     requestsActive.set(totals.activeRequests);
     tokensGenerated.inc(totals.tokensGenerated - reportedTokens);
     reportedTokens = totals.tokensGenerated;
-    memoryUsed.set(scraped.memoryUsedBytes);
-    daemonMemory.set(scraped.daemonMemoryBytes);
-    gpuAvailable.set(scraped.gpu ? 1 : 0);
-    gpuInfo.reset();
-    if (scraped.gpu) gpuInfo.set({ ...scraped.gpu }, 1);
-    fleet?.connected.set(scraped.fleet?.isConnected ? 1 : 0);
-    fleet?.machines.set(scraped.fleet?.machines.length ?? 0);
-    fleet?.running.set(scraped.fleet?.machines.reduce((sum, { running }) => sum + running, 0) ?? 0);
-    for (const each of perModel) each.reset();
-    const loaded = new Set(scraped.models.map(({ model }) => model));
-    for (const model of speeds.keys()) if (!loaded.has(model)) speeds.delete(model);
-    const loads = new Map(scraped.loads.map((load) => [load.model, load]));
-    requestsRunning.set(scraped.loads.reduce((sum, { running }) => sum + running, 0));
-    cacheUsage.set(totalUsage(scraped.loads));
-    for (const each of scraped.models) {
-      const { model } = each;
-      const load = loads.get(model);
-      modelRunning.set({ model }, load?.running ?? 0);
-      modelWaiting.set({ model }, load?.waiting ?? 0);
-      modelCacheUsage.set({ model }, load?.contextUsage ?? 0);
-      parameters.set({ model }, each.parameters);
-      contextSize.set({ model }, each.contextSize);
-      gpuLayers.set({ model }, each.gpuLayers);
-      modelMemory.set({ model }, each.memoryBytes);
-      modelGpuMemory.set({ model }, each.gpuMemoryBytes);
-      tokensPerSecond.set({ model }, speeds.get(model) ?? 0);
-    }
+    setScraped(scraped, speeds);
   };
 
   return {
@@ -330,11 +211,4 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
       return withDecimals(await registry.metrics());
     },
   };
-}
-
-/** Of all KV caches together. */
-function totalUsage(loads: readonly ModelLoadGauges[]): number {
-  const tokens = loads.reduce((sum, { contextTokens }) => sum + contextTokens, 0);
-  const held = loads.reduce((sum, { contextTokens, contextUsage }) => sum + contextTokens * contextUsage, 0);
-  return tokens > 0 ? held / tokens : 0;
 }

@@ -9,6 +9,25 @@ export const WORD: readonly CodePoints[] = [
   [0x5f, 0x5f],
   [0x61, 0x7a],
 ];
+/** White space and line ends of ECMA-262. */
+export const BLANKS: readonly CodePoints[] = [
+  [0x09, 0x0d],
+  [0x20, 0x20],
+  [0xa0, 0xa0],
+  [0x1680, 0x1680],
+  [0x2000, 0x200a],
+  [0x2028, 0x2029],
+  [0x202f, 0x202f],
+  [0x205f, 0x205f],
+  [0x3000, 0x3000],
+  [0xfeff, 0xfeff],
+];
+/** Line ends of ECMA-262. */
+export const LINE_ENDS: readonly CodePoints[] = [
+  [0x0a, 0x0a],
+  [0x0d, 0x0d],
+  [0x2028, 0x2029],
+];
 
 /** The range of one character. */
 export function pointOf(character: string): CodePoints {

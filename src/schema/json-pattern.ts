@@ -1,7 +1,9 @@
 import {
+  BLANKS,
   type CodePoints,
   DIGITS,
   escapedIn,
+  LINE_ENDS,
   pointOf,
   unescapedIn,
   unescapedOutside,
@@ -15,24 +17,6 @@ class NotRegularError extends Error {
 
 /** Deepest nesting of groups that llama.cpp can parse. */
 const MAX_DEPTH = 100;
-
-const BLANKS: readonly CodePoints[] = [
-  [0x09, 0x0d],
-  [0x20, 0x20],
-  [0xa0, 0xa0],
-  [0x1680, 0x1680],
-  [0x2000, 0x200a],
-  [0x2028, 0x2029],
-  [0x202f, 0x202f],
-  [0x205f, 0x205f],
-  [0x3000, 0x3000],
-  [0xfeff, 0xfeff],
-];
-const LINE_ENDS: readonly CodePoints[] = [
-  [0x0a, 0x0a],
-  [0x0d, 0x0d],
-  [0x2028, 0x2029],
-];
 
 const CLASSES: Readonly<Record<string, readonly CodePoints[]>> = { d: DIGITS, w: WORD, s: BLANKS };
 const CONTROLS: Readonly<Record<string, number>> = { n: 10, t: 9, r: 13, f: 12, v: 11, b: 8, 0: 0 };

@@ -1,5 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { setEnvironmentData } from "node:worker_threads";
 import { EngineCore } from "../../src/engine/core/engine-core.ts";
@@ -16,7 +17,8 @@ import { generated } from "./generated.ts";
  * Loads a model onto a GPU that does not say that it is software, so that programs are fused as on a real one, and prints as JSON
  * what it generates, and how many programs ran for it. A process of its own, because a driver may stay in it for long.
  *
- * Arguments: the engine's specification as JSON, a folder to write to, and whether fused programs can be compiled.
+ * Arguments: the engine's specification as JSON, a folder to write to, whether fused programs can be compiled and steps repeated,
+ * and how many buffers a program may bind.
  */
 
 const TOKENS = 24;
@@ -34,12 +36,16 @@ export interface FusedRun {
 const COUNTING_DAWN = `
 import { createRequire } from "node:module";
 import { getEnvironmentData } from "node:worker_threads";
-const { realDawn, memory, compiles } = getEnvironmentData("fused-programs");
+const { realDawn, memory, compiles, mostBuffers } = getEnvironmentData("fused-programs");
 const { create, globals } = createRequire(import.meta.url)(realDawn);
 const counts = new Int32Array(memory);
 const { requestDevice } = globals.GPUAdapter.prototype;
 globals.GPUAdapter.prototype.requestDevice = async function (...args) {
   const device = await requestDevice.apply(this, args);
+  const limits = {};
+  for (const name in device.limits) limits[name] = device.limits[name];
+  limits.maxStorageBuffersPerShaderStage = Math.min(limits.maxStorageBuffersPerShaderStage, mostBuffers);
+  Object.defineProperty(device, "limits", { value: limits });
   return Object.defineProperty(device, "adapterInfo", { value: { isFallbackAdapter: false } });
 };
 const { dispatchWorkgroups } = globals.GPUComputePassEncoder.prototype;
@@ -52,6 +58,7 @@ globals.GPUDevice.prototype.createComputePipelineAsync = async function (...args
   // llama.cpp's own have a name.
   if (args[0].label) return await createComputePipelineAsync.apply(this, args);
   if (!compiles) throw new Error("refused");
+  counts[3] += 1;
   try {
     const made = await createComputePipelineAsync.apply(this, args);
     counts[1] += 1;
@@ -69,22 +76,23 @@ globals.GPUDevice.prototype.popErrorScope = async function () {
 export { create, globals };
 `;
 
-const [, , specJson = "", folder = "", compiles] = process.argv;
+const [, , specJson = "", folder = "", compiles, mostBuffers] = process.argv;
 const spec = engineSpecSchema.parse(JSON.parse(specJson));
 if (!spec.gpu) throw new Error("the specification names no GPU");
 
-const counts = new Int32Array(new SharedArrayBuffer(3 * Int32Array.BYTES_PER_ELEMENT));
+const counts = new Int32Array(new SharedArrayBuffer(4 * Int32Array.BYTES_PER_ELEMENT));
 setEnvironmentData("fused-programs", {
   realDawn: findDawn(),
   memory: counts.buffer,
   compiles: compiles === "true",
+  mostBuffers: Number(mostBuffers),
 });
 const dawnPath = path.join(folder, "fusing-dawn.mjs");
 fs.writeFileSync(dawnPath, COUNTING_DAWN);
 const { wasmPath, heapLimitBytes } = await preparedEngine();
 const platform = createNodePlatform(pathToFileURL(wasmPath).href, () => {}, {
   heapLimitBytes,
-  gpu: { dawnPath, flags: deviceFlags(spec.gpu), maxWaitMs: 600_000 },
+  gpu: { dawnPath, flags: deviceFlags(spec.gpu), maxWaitMs: 600_000, replays: compiles === "true" },
 });
 const engine = await EngineCore.load(
   platform,
@@ -118,11 +126,13 @@ async function answerTogether(): Promise<string[]> {
   );
 }
 
-// By the end of the second text, everything has been compiled.
+// What is used twice begins to be compiled.
 for (let time = 0; time < 2; time++) {
   await generate();
   await answerTogether();
 }
+while ((counts[1] ?? 0) + (counts[2] ?? 0) < (counts[3] ?? 0)) await setTimeout(50);
+await generate();
 const before = counts[0] ?? 0;
 const logprobs = await generate();
 const programs = ((counts[0] ?? 0) - before) / TOKENS;

@@ -1,35 +1,23 @@
+import { BLANKS, LINE_ENDS } from "../code-point-set.ts";
 import { NotRegularError } from "../schema-errors.ts";
 import { type CodePoints, codePoints, complementOf, LAST_CODE_POINT } from "./code-points.ts";
 
 const DIGITS: CodePoints = [0x30, 0x39];
 const WORD: CodePoints = [0x30, 0x39, 0x41, 0x5a, 0x5f, 0x5f, 0x61, 0x7a];
-/** White space and line ends of ECMA-262. */
-const BLANKS = codePoints([
-  [0x09, 0x0d],
-  [0x20, 0x20],
-  [0xa0, 0xa0],
-  [0x1680, 0x1680],
-  [0x2000, 0x200a],
-  [0x2028, 0x2029],
-  [0x202f, 0x202f],
-  [0x205f, 0x205f],
-  [0x3000, 0x3000],
-  [0xfeff, 0xfeff],
-]);
-const LINE_ENDS: CodePoints = [0x0a, 0x0a, 0x0d, 0x0d, 0x2028, 0x2029];
+const BLANK_POINTS = codePoints(BLANKS);
 
 /** What `\w` matches. */
 export const WORD_POINTS = WORD;
 /** What `.` matches. */
-export const DOT_POINTS = complementOf(LINE_ENDS);
+export const DOT_POINTS = complementOf(codePoints(LINE_ENDS));
 
 const CLASSES: Readonly<Record<string, CodePoints>> = {
   d: DIGITS,
   D: complementOf(DIGITS),
   w: WORD,
   W: complementOf(WORD),
-  s: BLANKS,
-  S: complementOf(BLANKS),
+  s: BLANK_POINTS,
+  S: complementOf(BLANK_POINTS),
 };
 
 /** The code points of `\d`, `\D`, `\w`, `\W`, `\s` or `\S`, by their letter. */

@@ -1,9 +1,6 @@
 import { describe, expect, test } from "vitest";
-import {
-  createMetrics,
-  type LoadedModelGauges,
-  type MetricsOptions,
-} from "../../../src/metrics/create-metrics.ts";
+import { createMetrics, type MetricsOptions } from "../../../src/metrics/create-metrics.ts";
+import type { LoadedModelGauges } from "../../../src/metrics/scraped-gauges.ts";
 
 const mini: LoadedModelGauges = {
   model: "mini",

@@ -90,6 +90,13 @@ export function openCommandStream(options: StreamOptions): CommandStream {
     readonly bytes: Uint8Array;
     readonly words: Uint32Array;
   }
+  interface Repeat {
+    readonly parameters: GpuBuffer;
+    readonly list: readonly GpuDispatch[];
+    /** What runs in place of the list, and its submissions. */
+    runs: readonly GpuDispatch[] | undefined;
+    submissions: (readonly GpuDispatch[])[];
+  }
   interface Recording {
     readonly programs: Program[];
     /** Workgroups of each, in two dimensions. */
@@ -98,7 +105,7 @@ export function openCommandStream(options: StreamOptions): CommandStream {
     isSound: boolean;
     isComplete: boolean;
     /** Made when it is first repeated. */
-    repeat: { readonly parameters: GpuBuffer; readonly submissions: GpuDispatch[][] } | undefined;
+    repeat: Repeat | undefined;
   }
 
   let device: GpuDevice | undefined;
@@ -224,19 +231,31 @@ export function openCommandStream(options: StreamOptions): CommandStream {
     if (words > 0) encode(pass, heap, number(heap, cells.stream / WORD) / WORD, words);
   };
 
-  /** Own parameters and bind groups, since those of passes are used again by the next pass. */
-  const prepare = ({ programs: all, parameters, grids }: Recording): NonNullable<Recording["repeat"]> => {
-    const words = new Uint32Array(Math.max(1, all.length) * (SLOT_BYTES / WORD));
-    for (const [slot, values] of parameters.entries()) words.set(values, slot * (SLOT_BYTES / WORD));
+  /**
+   * Own parameters and bind groups, since those of passes are used again by the next pass. Programs with the same parameters
+   * share them, which shows that they do the same.
+   */
+  const prepare = ({ programs: all, parameters, grids }: Recording): Repeat => {
+    const slotOf = new Map<string, number>();
+    const given = parameters.map((values) => values.join());
+    for (const values of given) if (!slotOf.has(values)) slotOf.set(values, slotOf.size);
+    const words = new Uint32Array(Math.max(1, slotOf.size) * (SLOT_BYTES / WORD));
+    for (const [at, values] of parameters.entries())
+      words.set(values, slotOf.get(given[at]!)! * (SLOT_BYTES / WORD));
     const buffer = opened().createBuffer({ size: words.byteLength, usage: PARAMETERS });
     opened().queue.writeBuffer(buffer, 0, new Uint8Array(words.buffer), 0, words.byteLength);
-    const list = all.map(({ key, pipeline }, slot) => ({
+    const list = all.map(({ key, pipeline }, at) => ({
       pipeline,
-      group: makeGroup(key, pipeline, buffer, slot),
-      x: grids[2 * slot]!,
-      y: grids[2 * slot + 1]!,
+      group: makeGroup(key, pipeline, buffer, slotOf.get(given[at]!)!),
+      x: grids[2 * at]!,
+      y: grids[2 * at + 1]!,
     }));
-    const submissions: GpuDispatch[][] = [];
+    // They are in the buffer and in the list now.
+    parameters.length = grids.length = all.length = 0;
+    return { parameters: buffer, list, runs: undefined, submissions: [] };
+  };
+  const split = (list: readonly GpuDispatch[]): (readonly GpuDispatch[])[] => {
+    const submissions: (readonly GpuDispatch[])[] = [];
     for (
       let from = 0, size = FIRST_SUBMISSION;
       from < list.length;
@@ -245,15 +264,15 @@ export function openCommandStream(options: StreamOptions): CommandStream {
       // A small rest is not worth a submission of its own.
       submissions.push(list.slice(from, list.length - from <= 2 * size ? list.length : from + size));
     }
-    // They are in the buffer and in the list now.
-    parameters.length = grids.length = all.length = 0;
-    return { parameters: buffer, submissions };
+    return submissions;
   };
   const replay = (which: number): number => {
     const recorded = recordings[which];
     if (!recorded?.isComplete || !device) return 0;
-    const { submissions } = (recorded.repeat ??= prepare(recorded));
-    for (const list of submissions) {
+    const repeat = (recorded.repeat ??= prepare(recorded));
+    const runs = device.inPlaceOf?.(repeat.list) ?? repeat.list;
+    if (repeat.runs !== runs) repeat.submissions = split((repeat.runs = runs));
+    for (const list of repeat.submissions) {
       const encoder = device.createCommandEncoder();
       const pass = encoder.beginComputePass();
       pass.dispatchAll?.(list);

@@ -20,7 +20,7 @@ export interface GpuPass {
   setPipeline(pipeline: object): void;
   setBindGroup(index: number, group: object): void;
   dispatchWorkgroups(x: number, y: number, z: number): void;
-  /** Of ours, where programs are fused: runs a list that never changes, and that will be run again. */
+  /** Of ours, where programs are fused: runs a list as it is. */
   dispatchAll?(list: readonly GpuDispatch[]): void;
   end(): void;
 }
@@ -34,5 +34,7 @@ export interface GpuDevice {
   createBuffer(descriptor: { readonly size: number; readonly usage: number }): GpuBuffer;
   createBindGroup(descriptor: { readonly layout: object; readonly entries: readonly object[] }): object;
   createCommandEncoder(): { beginComputePass(): GpuPass; finish(): object };
+  /** Of ours, where programs are fused: what is to run in place of a list that never changes, and that will be run again. */
+  inPlaceOf?(list: readonly GpuDispatch[]): readonly GpuDispatch[];
   addEventListener(event: "uncapturederror", listener: () => void): void;
 }

@@ -1,21 +1,10 @@
-import { countsSlot, fuse, needsCounts } from "./fused-program.ts";
-import { type BufferEntry, formOf, type Fusible, readFusible, type Step } from "./fusible.ts";
-import type {
-  Dispatch,
-  FusingClasses,
-  FusingDevice,
-  FusingPass,
-  FusingPipeline,
-  PipelineDescriptor,
-} from "./fusing-classes.ts";
-import { shareBindings } from "./share-bindings.ts";
-
-/** GPUBufferUsage.UNIFORM | COPY_DST */
-const COUNTS_USAGE = 0x48;
-const COUNTS_BYTES = 16;
-
-/** Most dispatches that are run as one. */
-const MOST_FUSED = 3;
+import { createFusedCompiler } from "./compile-fused.ts";
+import type { Step } from "./fusible.ts";
+import type { Dispatch, FusingClasses, FusingDevice, FusingPass, FusingPipeline } from "./fusing-classes.ts";
+import { learnPrograms } from "./learn-programs.ts";
+import { type PackedProgram, packPlan } from "./pack-plan.ts";
+import { MOST_PLANNED, planSteps } from "./plan-steps.ts";
+import { createScanSharing } from "./share-scans.ts";
 
 /** Most sequences that are told apart for one dispatch: steps of one slot and of several, and ends of passes. */
 const MOST_SEQUENCES = 4;
@@ -28,25 +17,22 @@ interface Sequence {
 }
 
 interface Fusion {
-  readonly workgroups: number;
-  /** Undefined until it is compiled, and for ever if it cannot be. */
-  ready?: { readonly pipeline: object; readonly group: object };
+  state: "compiling" | "ready" | "refused";
+  /** What is run when it is compiled. */
+  list: readonly Dispatch[];
 }
 
 /**
- * Runs some of llama.cpp's programs that follow each other as one, which saves the GPU a start and a wait each time: both products
- * and the activation of a feed-forward part, two products of the same input, the writes to both caches, and an addition and the
- * norm after it. Their code is that of llama.cpp, so they compute the same bits. They are compiled in the background, and until
- * that is done, or if it fails, llama.cpp's own run.
+ * Runs some of llama.cpp's programs that follow each other in fewer, which saves the GPU a start and a wait each time: both products
+ * and the activation of a feed-forward part; the products of queries, keys and values with their biases; what rotates queries
+ * and keys and writes keys and values to the cache; an addition and the norm after it. Their code is that of llama.cpp, so
+ * they compute the same bits. They are compiled in the background, and until that is done, or if it fails, llama.cpp's own run.
  */
-export function fusePrograms({ GPUDevice, GPUComputePassEncoder }: FusingClasses): void {
-  const codes = new WeakMap<object, string>();
-  const fusibles = new WeakMap<object, Fusible>();
-  const entriesOf = new WeakMap<
-    object,
-    { readonly device: FusingDevice; readonly entries: readonly BufferEntry[] }
-  >();
-  const compiled = new WeakMap<FusingDevice, Map<string, Promise<FusingPipeline | undefined>>>();
+export function fusePrograms(classes: FusingClasses): void {
+  const { GPUDevice, GPUComputePassEncoder } = classes;
+  const { stepOf, know, deviceOf } = learnPrograms(classes);
+  const shareScans = createScanSharing(know);
+  const compile = createFusedCompiler();
   /** By the group of the first dispatch. */
   const sequences = new WeakMap<object, Sequence[]>();
   /** Counts what has been learned, and what has been compiled. */
@@ -54,80 +40,42 @@ export function fusePrograms({ GPUDevice, GPUComputePassEncoder }: FusingClasses
   /** What is run in place of a list, and of which version that is. */
   const resolved = new WeakMap<object, { readonly of: number; readonly list: readonly Dispatch[] }>();
 
-  const { createShaderModule, createComputePipeline, createComputePipelineAsync, createBindGroup } =
-    GPUDevice.prototype;
-  GPUDevice.prototype.createShaderModule = function (this: FusingDevice, descriptor) {
-    const made: object = Reflect.apply(createShaderModule, this, [descriptor]);
-    codes.set(made, descriptor.code);
-    return made;
-  };
-  const know = <Pipeline extends object>(made: Pipeline, { compute }: PipelineDescriptor): Pipeline => {
-    const { module, constants } = compute;
-    const fusible = constants === undefined ? readFusible(codes.get(module) ?? "") : undefined;
-    if (fusible) fusibles.set(made, fusible);
-    return made;
-  };
-  GPUDevice.prototype.createComputePipeline = function (this: FusingDevice, descriptor) {
-    return know(Reflect.apply(createComputePipeline, this, [descriptor]), descriptor);
-  };
-  GPUDevice.prototype.createComputePipelineAsync = async function (this: FusingDevice, descriptor) {
-    return know(await Reflect.apply(createComputePipelineAsync, this, [descriptor]), descriptor);
-  };
-  GPUDevice.prototype.createBindGroup = function (this: FusingDevice, descriptor) {
-    const made: object = Reflect.apply(createBindGroup, this, [descriptor]);
-    entriesOf.set(made, { device: this, entries: descriptor.entries });
-    return made;
-  };
-
-  const stepOf = (dispatch: Dispatch | undefined): Step | undefined => {
-    if (!dispatch) return undefined;
-    const { x: workgroups, y, z = 1 } = dispatch;
-    const fusible = fusibles.get(dispatch.pipeline);
-    const bound = entriesOf.get(dispatch.group);
-    return fusible && bound && y === 1 && z === 1
-      ? { fusible, workgroups, entries: bound.entries }
-      : undefined;
-  };
-
-  const compile = (device: FusingDevice, code: string): Promise<FusingPipeline | undefined> => {
-    let own = compiled.get(device);
-    if (!own) compiled.set(device, (own = new Map()));
-    let pipeline = own.get(code);
-    if (!pipeline) own.set(code, (pipeline = compileNew(device, code)));
-    return pipeline;
-  };
-
   /** @param next the dispatches from one on, as many as can be fused, or all that the pass still has */
   const prepare = (next: readonly Dispatch[]): Sequence => {
     const [first] = next;
-    const device = first && entriesOf.get(first.group)?.device;
-    const steps = next.map(stepOf);
-    const found = formOf(steps);
+    const device = first && deviceOf(first);
     // Starting a program costs a processor nothing, but compiling one seconds.
-    if (!found || !device || device.adapterInfo?.isFallbackAdapter === true) return { dispatches: next };
-    const { form, count } = found;
-    const parts = steps.slice(0, count).filter((step) => step !== undefined);
-    const bound = shareBindings(parts);
-    const [a = 0, b = 0] = parts.map(({ workgroups }) => workgroups);
-    const workgroups = { beside: a + b, rows: a, chain: 1 }[form];
-    const { maxStorageBuffersPerShaderStage = 0, maxComputeWorkgroupsPerDimension = 0 } = device.limits;
-    if (!bound || bound.storage > maxStorageBuffersPerShaderStage) return { dispatches: next };
-    if (workgroups > maxComputeWorkgroupsPerDimension) return { dispatches: next };
-    const fusion: Fusion = { workgroups };
-    const code = fuse(form, bound.parts, { rows: parts[0]?.fusible.rows ?? 0 });
-    const complete = async (): Promise<void> => {
-      const pipeline = await compile(device, code);
-      if (!pipeline) return;
-      const entries = needsCounts(form)
-        ? [...bound.entries, countsEntry(device, countsSlot(bound.parts), [a, b])]
-        : bound.entries;
-      const layout = pipeline.getBindGroupLayout(0);
-      fusion.ready = { pipeline, group: Reflect.apply(createBindGroup, device, [{ layout, entries }]) };
+    if (!device || device.adapterInfo?.isFallbackAdapter === true) return { dispatches: next };
+    const plan = planSteps(next.map(stepOf));
+    const programs = plan && packPlan(plan, limitsOf(device));
+    if (!programs) return { dispatches: next };
+    const fusion: Fusion = { state: "compiling", list: [] };
+    const compileAll = async (): Promise<void> => {
+      const list = await Promise.all(
+        programs.map(async (program) => await dispatchOf(device, program, next, plan.steps)),
+      );
+      fusion.list = list.filter((each) => each !== undefined);
+      fusion.state = fusion.list.length === programs.length ? "ready" : "refused";
       version++;
     };
     // A device that is lost compiles nothing.
-    complete().catch(() => {});
-    return { dispatches: next.slice(0, count), fusion };
+    compileAll().catch(() => {});
+    return { dispatches: next.slice(0, plan.steps.length), fusion };
+  };
+  /** What runs a program of a plan: one of llama.cpp's that stands alone as it is. */
+  const dispatchOf = async (
+    device: FusingDevice,
+    program: PackedProgram,
+    dispatches: readonly Dispatch[],
+    steps: readonly Step[],
+  ): Promise<Dispatch | undefined> => {
+    const [only = 0, ...others] = program.steps;
+    const own = dispatches[only];
+    if (own && others.length === 0 && stepOf(own)?.entries === steps[only]?.entries) return own;
+    const { pipeline, entries } = (await compile(device, program)) ?? {};
+    if (!pipeline || !entries) return undefined;
+    const layout = pipeline.getBindGroupLayout(0);
+    return { pipeline, group: device.createBindGroup({ layout, entries }), x: program.workgroups, y: 1 };
   };
   /** What begins at one of the dispatches of a pass. */
   const sequenceAt = (all: readonly Dispatch[], at: number): Sequence | undefined => {
@@ -142,7 +90,7 @@ export function fusePrograms({ GPUDevice, GPUComputePassEncoder }: FusingClasses
     }
     for (const sequence of known) if (isAhead(sequence, all, at)) return sequence;
     if (known.length >= MOST_SEQUENCES) return undefined;
-    const sequence = prepare(all.slice(at, at + MOST_FUSED));
+    const sequence = prepare(all.slice(at, at + MOST_PLANNED));
     known.push(sequence);
     version++;
     return sequence;
@@ -150,7 +98,7 @@ export function fusePrograms({ GPUDevice, GPUComputePassEncoder }: FusingClasses
 
   const { setPipeline, setBindGroup, dispatchWorkgroups, end } = GPUComputePassEncoder.prototype;
   let open: FusingPass | undefined;
-  let pipeline: object | undefined;
+  let pipeline: FusingPipeline | undefined;
   let group: object | undefined;
   let pending: Dispatch[] = [];
 
@@ -158,10 +106,12 @@ export function fusePrograms({ GPUDevice, GPUComputePassEncoder }: FusingClasses
   const resolve = (all: readonly Dispatch[]): Dispatch[] => {
     const list: Dispatch[] = [];
     for (let at = 0; at < all.length;) {
-      const sequence = sequenceAt(all, at);
-      const { ready, workgroups = 0 } = sequence?.fusion ?? {};
-      list.push(ready ? { ...ready, x: workgroups, y: 1 } : all[at]!);
-      at += ready ? (sequence?.dispatches.length ?? 1) : 1;
+      const { dispatches, fusion } = sequenceAt(all, at) ?? {};
+      // While it is compiled, nothing is looked for in its middle.
+      const isWhole = fusion !== undefined && fusion.state !== "refused";
+      const own = all.slice(at, at + (isWhole ? (dispatches?.length ?? 1) : 1));
+      list.push(...(fusion?.state === "ready" ? fusion.list : own));
+      at += own.length;
     }
     return list;
   };
@@ -200,13 +150,16 @@ export function fusePrograms({ GPUDevice, GPUComputePassEncoder }: FusingClasses
     enter(this);
     if (pipeline && group) pending.push({ pipeline, group, x, y, z });
   };
-  // A list that is run for each token is looked through only when there is something new to know.
   GPUComputePassEncoder.prototype.dispatchAll = function (this: FusingPass, all) {
     enter(this);
     run(this);
+    encode(this, all);
+  };
+  // A list that is run for each token is looked through only when there is something new to know.
+  GPUDevice.prototype.inPlaceOf = function (this: FusingDevice, all) {
     let known = resolved.get(all);
-    if (known?.of !== version) resolved.set(all, (known = { of: version, list: resolve(all) }));
-    encode(this, known.list);
+    if (known?.of !== version) resolved.set(all, (known = { of: version, list: shareScans(resolve(all)) }));
+    return known.list;
   };
   GPUComputePassEncoder.prototype.end = function (this: FusingPass) {
     enter(this);
@@ -218,7 +171,7 @@ export function fusePrograms({ GPUDevice, GPUComputePassEncoder }: FusingClasses
 
 /** A sequence comes next; one that cannot be fused is known for the dispatches after it as well. */
 function isAhead({ dispatches, fusion }: Sequence, all: readonly Dispatch[], at: number): boolean {
-  if (!fusion && dispatches.length !== Math.min(MOST_FUSED, all.length - at)) return false;
+  if (!fusion && dispatches.length !== Math.min(MOST_PLANNED, all.length - at)) return false;
   for (let index = 0; index < dispatches.length; index++) {
     const expected = dispatches[index];
     const found = all[at + index];
@@ -230,26 +183,7 @@ function isAhead({ dispatches, fusion }: Sequence, all: readonly Dispatch[], at:
   return true;
 }
 
-function countsEntry(device: FusingDevice, binding: number, counts: readonly number[]): BufferEntry {
-  const buffer = device.createBuffer({ size: COUNTS_BYTES, usage: COUNTS_USAGE });
-  const words = new Uint32Array(COUNTS_BYTES / Uint32Array.BYTES_PER_ELEMENT);
-  words.set(counts);
-  device.queue.writeBuffer(buffer, 0, new Uint8Array(words.buffer), 0, COUNTS_BYTES);
-  return { binding, resource: { buffer, offset: 0, size: COUNTS_BYTES } };
-}
-
-/** Compiles in the background; undefined if the driver or Dawn refuses the program. */
-async function compileNew(device: FusingDevice, code: string): Promise<FusingPipeline | undefined> {
-  device.pushErrorScope("validation");
-  const module = device.createShaderModule({ label: "fused", code });
-  const problem = device.popErrorScope();
-  try {
-    if (await problem) return undefined;
-    return await device.createComputePipelineAsync({
-      layout: "auto",
-      compute: { module, entryPoint: "main" },
-    });
-  } catch {
-    return undefined;
-  }
+function limitsOf({ limits }: FusingDevice): { storageBuffers: number; workgroups: number } {
+  const { maxStorageBuffersPerShaderStage = 0, maxComputeWorkgroupsPerDimension = 0 } = limits;
+  return { storageBuffers: maxStorageBuffersPerShaderStage, workgroups: maxComputeWorkgroupsPerDimension };
 }

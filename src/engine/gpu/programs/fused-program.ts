@@ -1,21 +1,25 @@
 import { asPart, slotName, type Slots, type WgslProgram } from "./wgsl-program.ts";
 
 /**
- * How the parts of a fused program follow each other.
+ * Parts of a fused program whose workgroups compute them one after the other; the blocks of a program run beside each other.
  *
- * - `beside`: they do not depend on each other; the first workgroups compute the first part, the others the second.
- * - `rows`: each workgroup computes the same rows in both products, and then, of those rows, the third part.
- * - `chain`: one workgroup computes all of the first part, and then the second, which has one workgroup.
+ * - `alone`: one part, as it is.
+ * - `rows`: each workgroup computes some rows of the products, and then, of those rows, the part that is no product, whose number
+ *   of threads does not matter.
+ * - `chain`: one workgroup computes all of each part.
  */
-export type Form = "beside" | "rows" | "chain";
+export interface Block {
+  readonly how: "alone" | "rows" | "chain";
+  /** Numbers of parts. */
+  readonly parts: readonly number[];
+}
 
 export interface FusedPart {
   readonly program: WgslProgram;
   readonly slots: Slots;
-}
-
-/** Rows of a workgroup of a product; `rows` needs it. */
-interface FormOptions {
+  /** Bindings of vectors of four, of which another part binds the numbers. */
+  readonly vectors: ReadonlySet<number>;
+  /** Rows of a workgroup of a product; 0 for others. */
   readonly rows: number;
 }
 
@@ -40,70 +44,80 @@ function builtinsOf({ threads }: WgslProgram, group: string, groups: string): Bu
   };
 }
 
+/** Of a part that computes some rows, one by each thread. */
+const ROW_BUILTINS: Builtins = {
+  global_invocation_id: "vec3<u32>(row, 0u, 0u)",
+  num_workgroups: "vec3<u32>(1u)",
+};
+
+/** True for a program that takes only built-in values that are known for a thread's row. */
+export function canBeOfRows({ builtins }: WgslProgram): boolean {
+  return builtins.every((name) => name in ROW_BUILTINS);
+}
+
 /** True for a program that takes only built-in values that a part can be given. */
 export function canBePart(program: WgslProgram): boolean {
   const known = builtinsOf(program, "", "");
   return program.builtins.every((name) => name in known);
 }
 
-/** Number of the uniform with the numbers of workgroups; a form that needs none does not bind it. */
+/** Number of the uniform with the parts' numbers of workgroups. */
 export function countsSlot(parts: readonly FusedPart[]): number {
   return Math.max(...parts.flatMap(({ slots }) => [...slots.values()])) + 1;
 }
 
-export function needsCounts(form: Form): boolean {
-  return form !== "rows";
-}
-
 /** WGSL of the program that computes all of the parts. */
-export function fuse(form: Form, parts: readonly FusedPart[], { rows }: FormOptions): string {
-  const [{ program: first } = { program: undefined }] = parts;
-  if (!first) throw new Error("a fused program has parts");
+export function fuse(blocks: readonly Block[], parts: readonly FusedPart[]): string {
+  const threads = parts[0]?.program.threads ?? 0;
   const counts = slotName(countsSlot(parts));
-  const call = (at: number, builtins: Builtins): string =>
-    `main_${at}(${parts[at]?.program.builtins.map((name) => builtins[name]).join(", ") ?? ""});`;
-  const run = (at: number, group: string, groups: string): string => {
-    const program = parts[at]?.program ?? first;
-    return call(at, builtinsOf(program, group, groups));
+  const countOf = (part: number): string => `${counts}[${part >> 2}][${part & 3}]`;
+  const call = (part: number, builtins: Builtins): string =>
+    `main_${part}(${parts[part]?.program.builtins.map((name) => builtins[name]).join(", ") ?? ""});`;
+  const run = (part: number, group: string): string => {
+    const { program } = parts[part] ?? {};
+    return program ? call(part, builtinsOf(program, group, countOf(part))) : "";
   };
-  const bodies: Record<Form, () => string> = {
-    beside: () => `
-  if (workgroup_id.x < ${counts}.x) {
-    ${run(0, "workgroup_id.x", `${counts}.x`)}
-  } else {
-    ${run(1, `(workgroup_id.x - ${counts}.x)`, `${counts}.y`)}
-  }`,
-    rows: () => `
-  ${run(0, "workgroup_id.x", "num_workgroups.x")}
-  ${run(1, "workgroup_id.x", "num_workgroups.x")}
-  storageBarrier();
-  workgroupBarrier();
-  // Threads without a row are past the end of the third part.
-  let row = select(0xffffffffu, workgroup_id.x * ${rows}u + local_invocation_id.x, local_invocation_id.x < ${rows}u);
-  ${call(2, { global_invocation_id: "vec3<u32>(row, 0u, 0u)" })}`,
-    chain: () => `
-  for (var each = 0u; each < ${counts}.x; each++) {
-    ${run(0, "each", `${counts}.x`)}
+  const afterAll = "storageBarrier();\nworkgroupBarrier();";
+  const bodies: Record<Block["how"], (of: readonly number[], group: string) => string> = {
+    alone: ([part = 0], group) => run(part, group),
+    rows: (of, group) => {
+      const products = of.filter((part) => parts[part]?.rows);
+      const rows = parts[of[0] ?? 0]?.rows ?? 0;
+      return [
+        ...products.map((part) => run(part, group)),
+        afterAll,
+        // Threads without a row are past the end of what follows.
+        `let row = select(0xffffffffu, ${group} * ${rows}u + local_invocation_id.x, local_invocation_id.x < ${rows}u);`,
+        ...of.filter((part) => !products.includes(part)).map((part) => call(part, ROW_BUILTINS)),
+      ].join("\n");
+    },
+    chain: (of) =>
+      of
+        .map((part) => `for (var each = 0u; each < ${countOf(part)}; each++) { ${run(part, "each")} }`)
+        .join(`\n${afterAll}\n`),
+  };
+  const body: string[] = ["var group = workgroup_id.x;"];
+  for (const [at, { how, parts: of }] of blocks.entries()) {
+    const size = how === "chain" ? "1u" : countOf(of[0] ?? 0);
+    const code = bodies[how](of, "group");
+    body.push(at < blocks.length - 1 ? `if (group < ${size}) { ${code} return; }\ngroup -= ${size};` : code);
   }
-  storageBarrier();
-  workgroupBarrier();
-  ${run(1, "workgroup_id.x", "1u")}`,
-  };
   const threadBuiltins = Object.entries(THREAD_BUILTINS).filter(
     ([name]) =>
       name === "local_invocation_id" || parts.some(({ program }) => program.builtins.includes(name)),
   );
-  const parameters = [["workgroup_id", "vec3<u32>"], ["num_workgroups", "vec3<u32>"], ...threadBuiltins];
+  const parameters = [["workgroup_id", "vec3<u32>"], ...threadBuiltins];
   return [
     ...new Set([
       "diagnostic(off, subgroup_uniformity);",
       ...parts.flatMap(({ program }) => program.directives),
     ]),
     ...declarations(parts),
-    ...(needsCounts(form) ? [declare(countsSlot(parts), "uniform", "vec4<u32>")] : []),
-    ...parts.map(({ program, slots }, at) => asPart(program, `_${at}`, slots)),
-    `@compute @workgroup_size(${first.threads})`,
-    `fn main(${parameters.map(([name, type]) => `@builtin(${name}) ${name}: ${type}`).join(", ")}) {${bodies[form]()}`,
+    declare(countsSlot(parts), "uniform", `array<vec4<u32>, ${(parts.length + 3) >> 2}>`),
+    ...parts.map(({ program, slots, vectors }, at) => asPart(program, `_${at}`, slots, vectors)),
+    `@compute @workgroup_size(${threads})`,
+    `fn main(${parameters.map(([name, type]) => `@builtin(${name}) ${name}: ${type}`).join(", ")}) {`,
+    ...body,
     "}",
   ].join("\n");
 }
@@ -113,7 +127,7 @@ function declare(slot: number, space: string, type: string): string {
 }
 
 /** The bindings of all parts, each once. A type that a part declares has its suffix. */
-function declarations(parts: readonly FusedPart[]): string[] {
+function declarations(parts: readonly FusedPart[]): Iterable<string> {
   const declared = new Map<number, string>();
   for (const [at, { program, slots }] of parts.entries()) {
     for (const { binding, space, type } of program.bindings) {
@@ -122,5 +136,5 @@ function declarations(parts: readonly FusedPart[]): string[] {
       declared.set(slot, declare(slot, space, program.names.includes(type) ? `${type}_${at}` : type));
     }
   }
-  return [...declared.values()];
+  return declared.values();
 }

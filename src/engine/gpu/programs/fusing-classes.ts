@@ -17,10 +17,12 @@ export interface FusingDevice {
     readonly layout: object;
     readonly entries: readonly BufferEntry[];
   }) => object;
-  createComputePipeline: (descriptor: PipelineDescriptor) => object;
+  createComputePipeline: (descriptor: PipelineDescriptor) => FusingPipeline;
   createComputePipelineAsync: (descriptor: PipelineDescriptor) => Promise<FusingPipeline>;
   pushErrorScope: (filter: "validation") => void;
   popErrorScope: () => Promise<object | null>;
+  /** Of ours: what is to run in place of a list that never changes, and that will be run again. */
+  inPlaceOf?: (list: readonly Dispatch[]) => readonly Dispatch[];
 }
 
 export interface PipelineDescriptor {
@@ -31,7 +33,7 @@ export interface PipelineDescriptor {
 
 /** A program that is run. */
 export interface Dispatch {
-  readonly pipeline: object;
+  readonly pipeline: FusingPipeline;
   readonly group: object;
   readonly x: number;
   readonly y: number;
@@ -39,11 +41,11 @@ export interface Dispatch {
 }
 
 export interface FusingPass {
-  setPipeline: (pipeline: object) => void;
+  setPipeline: (pipeline: FusingPipeline) => void;
   setBindGroup: (index: number, group: object, ...offsets: unknown[]) => void;
   dispatchWorkgroups: (x: number, y?: number, z?: number) => void;
   end: () => void;
-  /** Of ours: runs a list that never changes, and that will be run again. */
+  /** Of ours: runs a list as it is. */
   dispatchAll?: (list: readonly Dispatch[]) => void;
 }
 

@@ -17,13 +17,17 @@ export function shareBindings(steps: readonly Step[]): SharedBindings | undefine
   const parts: FusedPart[] = [];
   for (const { fusible, entries: own } of steps) {
     const slots = new Map<number, number>();
+    const vectors = new Set<number>();
     for (const { binding, space, type } of fusible.program.bindings) {
       const entry = own.find((each) => each.binding === binding);
       if (!entry) return undefined;
       const isStorage = space.startsWith("storage");
       const same = isStorage ? entries.findIndex((each) => each.isStorage && isSame(each.entry, entry)) : -1;
       if (same >= 0) {
-        if (entries[same]?.type !== type) return undefined;
+        const isRead = !fusible.writes.includes(binding);
+        if (isRead && type === "array<vec4<f32>>" && entries[same]?.type === "array<f32>")
+          vectors.add(binding);
+        else if (entries[same]?.type !== type) return undefined;
         slots.set(binding, same);
         continue;
       }
@@ -31,7 +35,7 @@ export function shareBindings(steps: readonly Step[]): SharedBindings | undefine
       slots.set(binding, entries.length);
       entries.push({ entry, type, isStorage });
     }
-    parts.push({ program: fusible.program, slots });
+    parts.push({ program: fusible.program, slots, vectors, rows: fusible.rows });
   }
   return {
     parts,

@@ -25,6 +25,7 @@ const DIRECTIVE = /^\s*(?:enable|requires|diagnostic)\b[^;]*;/gm;
 const BINDING = /@group\(0\)\s*@binding\(([\d\s+]+)\)\s*var<([^>]+)>\s*(\w+)\s*:\s*([^;]+);/g;
 const ENTRY = /@compute\s*@workgroup_size\((\d+)\)\s*fn\s+main\(([\s\S]*?)\)\s*\{/;
 const PARAMETER = /@builtin\((\w+)\)\s*\w+\s*:\s*[\w<>]+/g;
+const ASSIGNMENT = /^(?:\s*\.\w+)*\s*(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--|\[)/;
 const NAME = /\b(?:fn|struct|alias|override|const)\s+(\w+)|\bvar\s*<[^>]+>\s*(\w+)/g;
 
 /** Reads one of llama.cpp's programs; undefined if it is written otherwise than they are. */
@@ -48,17 +49,74 @@ export function readProgram(given: string): WgslProgram | undefined {
   };
 }
 
+/** Storage bindings that a program may write: whatever it does but read an element of. */
+export function writtenBindings({ code, bindings }: WgslProgram): number[] {
+  const body = code.replace(BINDING, "");
+  const isWritten = (name: string): boolean => {
+    for (const { index } of body.matchAll(new RegExp(String.raw`(?<![.\w])${name}\b`, "g"))) {
+      const next = index + name.length;
+      if (body[next] !== "[" || /&\s*$/.test(body.slice(Math.max(0, index - 8), index))) return true;
+      if (ASSIGNMENT.test(body.slice(afterBracket(body, next)))) return true;
+    }
+    return false;
+  };
+  return bindings
+    .filter(
+      ({ space, type, name }) => space.startsWith("storage") && !type.startsWith("atomic") && isWritten(name),
+    )
+    .map(({ binding }) => binding);
+}
+
+/** Where what begins with a bracket ends. */
+function afterBracket(code: string, from: number): number {
+  let depth = 0;
+  for (let at = from; at < code.length; at++) {
+    if (code[at] === "[") depth++;
+    if (code[at] === "]" && --depth === 0) return at + 1;
+  }
+  return code.length;
+}
+
+/** Calls a function wherever the code reads an element of a binding. */
+function readThrough(code: string, name: string, by: string): string {
+  let read = code;
+  // The last one first: an index may have another one in it.
+  for (const { index } of Array.from(
+    code.matchAll(new RegExp(String.raw`(?<![.\w])${name}\[`, "g")),
+  ).toReversed()) {
+    const begin = index + name.length;
+    const end = afterBracket(read, begin);
+    read = `${read.slice(0, index)}${by}(u32(${read.slice(begin + 1, end - 1)}))${read.slice(end)}`;
+  }
+  return read;
+}
+
 /** What a fused program binds in place of each binding of one of its parts: a number of its own, by the part's number. */
 export type Slots = ReadonlyMap<number, number>;
 
 /**
  * The code of a program as a part of another: what it declares has the suffix, its bindings are those of the slots, and its entry
  * point is a function.
+ * @param vectors bindings whose slot has the numbers of which it reads vectors
  */
-export function asPart({ code, names, bindings }: WgslProgram, suffix: string, slots: Slots): string {
+export function asPart(
+  { code, names, bindings }: WgslProgram,
+  suffix: string,
+  slots: Slots,
+  vectors: ReadonlySet<number>,
+): string {
   const slotOf = new Map(bindings.map(({ name, binding }) => [name, slots.get(binding)]));
-  return code
-    .replace(BINDING, "")
+  let body = code.replace(BINDING, "");
+  const readers: string[] = [];
+  for (const { name, binding } of bindings) {
+    if (!vectors.has(binding)) continue;
+    const slot = slotName(slots.get(binding) ?? 0);
+    const reader = `${slot}_vector${suffix}`;
+    const four = [0, 1, 2, 3].map((at) => `${slot}[4u * at + ${at}u]`).join(", ");
+    body = readThrough(body, name, reader);
+    readers.push(`fn ${reader}(at: u32) -> vec4<f32> { return vec4<f32>(${four}); }\n`);
+  }
+  const part = body
     .replace(ENTRY, (entry) =>
       entry.replace(/@compute\s*@workgroup_size\(\d+\)/, "").replaceAll(/@builtin\(\w+\)/g, ""),
     )
@@ -67,6 +125,7 @@ export function asPart({ code, names, bindings }: WgslProgram, suffix: string, s
       const slot = slotOf.get(word);
       return slot === undefined ? `${word}${suffix}` : slotName(slot);
     });
+  return readers.join("") + part;
 }
 
 /** The variable of a fused program's binding. */

@@ -304,6 +304,45 @@ describe("a recording", () => {
     expect(lists[1]?.at(-1)).toMatchObject({ pipeline: PIPELINES.get(8), x: 199, y: 2 });
   });
 
+  test("is another list where programs run in others, in as many parts as that has", () => {
+    record(0, ...Array.from({ length: 200 }, (_, x) => ({ x })));
+    const lists: (readonly GpuDispatch[])[] = [];
+    device.dispatchAll = (list) => void lists.push(list);
+    let given: readonly GpuDispatch[] | undefined;
+    let most = 200;
+    let runs: readonly GpuDispatch[] | undefined;
+    device.inPlaceOf = (list) => {
+      given ??= list;
+      expect(list).toBe(given);
+      if (runs?.length !== most) runs = list.slice(0, most);
+      return runs;
+    };
+    replay(0);
+    most = 64;
+    replay(0);
+    replay(0);
+    expect(lists.map(({ length }) => length)).toEqual([32, 168, 64, 64]);
+    expect(lists[3]).toBe(lists[2]);
+  });
+
+  test("has the same parameters in one place", () => {
+    record(0, { parameters: [7] }, { parameters: [8, 9] }, { parameters: [7], x: 5 }, { parameters: [8] });
+    device.written.length = 0;
+    const offsets: unknown[] = [];
+    device.createBindGroup = ({ entries }) => {
+      const resource: unknown = Reflect.get(entries.at(-1) ?? {}, "resource");
+      offsets.push(Reflect.get(Object(resource), "offset"));
+      return {};
+    };
+    replay(0);
+    expect(offsets).toEqual([0, SLOT_BYTES, 0, 2 * SLOT_BYTES]);
+    const words = new Uint32Array(device.written[0]!.data.buffer);
+    expect(words.length).toBe((3 * SLOT_BYTES) / 4);
+    expect([words[0], words[SLOT_BYTES / 4], words[SLOT_BYTES / 4 + 1], words[SLOT_BYTES / 2]]).toEqual([
+      7, 8, 9, 8,
+    ]);
+  });
+
   test("is one of several, and its place can be taken", () => {
     record(0, { x: 10 });
     record(1, { x: 11 });

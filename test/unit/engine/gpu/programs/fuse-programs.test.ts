@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
 import { fusePrograms } from "../../../../../src/engine/gpu/programs/fuse-programs.ts";
-import type { FusingClasses } from "../../../../../src/engine/gpu/programs/fusing-classes.ts";
+import type { FusingClasses, FusingPipeline } from "../../../../../src/engine/gpu/programs/fusing-classes.ts";
 
 /** As llama.cpp writes a step over the cache's rows; each is a workgroup. */
 const CACHE_WRITE = `
@@ -38,7 +38,7 @@ function fakeClasses(isFallbackAdapter: boolean): FusingClasses {
     createShaderModule: ({ code }: { code: string }) => ({ code }),
     createBuffer: () => ({}),
     createBindGroup: () => ({}),
-    createComputePipeline: () => ({ name: "own" }),
+    createComputePipeline: () => ({ name: "own", getBindGroupLayout: () => ({}) }),
     createComputePipelineAsync: ({ compute }: { compute: { module: object } }) =>
       new Promise<{ getBindGroupLayout: () => object }>((resolve, reject) => {
         const end = (works: boolean): void => {
@@ -71,7 +71,7 @@ function open(isFallbackAdapter = false): void {
 
 beforeEach(() => open());
 
-function writeTo(offset: number): { pipeline: object; group: object } {
+function writeTo(offset: number): { pipeline: FusingPipeline; group: object } {
   const module = device.createShaderModule({ code: CACHE_WRITE });
   const pipeline = device.createComputePipeline({ layout: "auto", compute: { module } });
   // Their sources lie behind the caches; all count errors in the same place.
@@ -80,7 +80,7 @@ function writeTo(offset: number): { pipeline: object; group: object } {
 }
 
 /** Runs programs in one pass, and returns what WebGPU ran. */
-function run(...programs: readonly { pipeline: object; group: object; x?: number }[]): Ran[] {
+function run(...programs: readonly { pipeline: FusingPipeline; group: object; x?: number }[]): Ran[] {
   ran = [];
   const pass = { ...classes.GPUComputePassEncoder.prototype };
   for (const { pipeline, group, x = 2 } of programs) {
@@ -93,10 +93,10 @@ function run(...programs: readonly { pipeline: object; group: object; x?: number
 }
 
 /** Runs a list in a pass of its own, and returns what WebGPU ran. */
-function runList(list: readonly { pipeline: object; group: object; x: number; y: number }[]): Ran[] {
+function runList(list: readonly { pipeline: FusingPipeline; group: object; x: number; y: number }[]): Ran[] {
   ran = [];
   const pass = { ...classes.GPUComputePassEncoder.prototype };
-  pass.dispatchAll?.(list);
+  pass.dispatchAll?.(device.inPlaceOf?.(list) ?? []);
   pass.end();
   return ran;
 }
