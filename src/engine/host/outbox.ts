@@ -8,7 +8,8 @@ type Send = (message: EngineMessage, written: () => void) => void;
 /** How long what nobody reads waits for the text that follows: an extra message would delay that text. */
 const TEXTLESS_DELAY_MS = 5;
 
-const TEXTLESS: ReadonlySet<GenerationEvent["type"]> = new Set(["start", "prompt-progress", "tokens"]);
+/** Not "start": the daemon prepares its answer while the text is fetched from llama.cpp. */
+const TEXTLESS: ReadonlySet<GenerationEvent["type"]> = new Set(["prompt-progress", "tokens"]);
 
 /**
  * Sends events to the daemon: right away while the channel is free, otherwise several in one message. So the first

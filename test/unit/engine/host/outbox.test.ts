@@ -39,34 +39,23 @@ describe("events on their way to the daemon", () => {
     ]);
   });
 
-  test("the news of a prompt go with the token that follows at once", () => {
-    const { outbox, sent } = slowChannel();
-    outbox.pushEvent(1, { type: "start" });
-    outbox.pushEvent(1, progress(3));
-    expect(sent).toEqual([]);
-    outbox.pushEvent(1, text("a"));
-    expect(sent).toEqual([{ type: "events", call: 1, events: [{ type: "start" }, progress(3), text("a")] }]);
-  });
-
-  test("the news of a prompt go by themselves when no token follows", async () => {
-    const { outbox, sent } = slowChannel();
-    outbox.pushEvent(1, { type: "start" });
-    outbox.pushEvent(1, progress(1));
-    await vi.waitFor(() => expect(sent).toHaveLength(1));
-    expect(sent).toEqual([{ type: "events", call: 1, events: [{ type: "start" }, progress(1)] }]);
-  });
-
-  test("tokens go with their text, and by themselves when none follows", async () => {
+  test("the start goes at once, and the news of a prompt with the token that follows", () => {
     const { outbox, sent, written } = slowChannel();
     outbox.pushEvent(1, { type: "start" });
-    outbox.pushEvent(1, tokens(7));
-    expect(sent).toEqual([]);
-    outbox.pushEvent(1, text("a"));
-    expect(sent).toEqual([{ type: "events", call: 1, events: [{ type: "start" }, tokens(7), text("a")] }]);
     written();
-    outbox.pushEvent(1, tokens(8));
-    await vi.waitFor(() => expect(sent).toHaveLength(2));
-    expect(sent[1]).toEqual({ type: "events", call: 1, events: [tokens(8)] });
+    outbox.pushEvent(1, tokens(7));
+    outbox.pushEvent(1, progress(3));
+    expect(sent).toEqual([{ type: "events", call: 1, events: [{ type: "start" }] }]);
+    outbox.pushEvent(1, text("a"));
+    expect(sent[1]).toEqual({ type: "events", call: 1, events: [tokens(7), progress(3), text("a")] });
+  });
+
+  test.each([progress(1), tokens(8)])("go by themselves when no text follows: %o", async (event) => {
+    const { outbox, sent } = slowChannel();
+    outbox.pushEvent(1, event);
+    expect(sent).toEqual([]);
+    await vi.waitFor(() => expect(sent).toHaveLength(1));
+    expect(sent).toEqual([{ type: "events", call: 1, events: [event] }]);
   });
 
   test("tokens and their text are joined when several wait, the tokens before the text", () => {
