@@ -27,6 +27,8 @@ export interface LlamaOptions {
   readonly chatTemplate?: string;
   /** Further words of the vocabulary, such as "<think>"; each becomes one token. */
   readonly words?: readonly string[];
+  /** Further texts that are one token each, of which no prompt is made. */
+  readonly texts?: readonly string[];
   /** Further or replacing metadata. */
   readonly metadata?: Readonly<Record<string, GgufValue>>;
   readonly architecture?: string;
@@ -58,7 +60,7 @@ const WEIGHT_DEVIATION = 0.05;
 export function tinyLlama(options: LlamaOptions = {}): GgufFile {
   const { embedding = 64, feedForward = 128, blocks = 2, heads = 4, kvHeads = 2, context = 512 } = options;
   const { architecture = "llama", weights = "F32" } = options;
-  const vocabulary = spmVocabulary(options.words ?? []);
+  const vocabulary = spmVocabulary(options.words ?? [], options.texts ?? []);
   const head = embedding / heads;
   const matrix = (name: string, shape: number[]): GgufTensor => weight(name, shape, weights);
   const tensors = [
@@ -126,7 +128,7 @@ const COMMON_WORDS = [
   "it",
 ];
 
-function spmVocabulary(words: readonly string[]): Vocabulary {
+function spmVocabulary(words: readonly string[], texts: readonly string[]): Vocabulary {
   const vocabulary: Vocabulary = { tokens: [], scores: [], types: [] };
   const add = (token: string, type: number, score = 0): void => {
     vocabulary.tokens.push(token);
@@ -143,6 +145,7 @@ function spmVocabulary(words: readonly string[]): Vocabulary {
   const pieces = ["▁", ...letters, ...COMMON_WORDS, ...COMMON_WORDS.map((word) => `▁${word}`)];
   for (const token of new Set(pieces)) add(token, TOKEN_NORMAL, -vocabulary.tokens.length);
   for (const word of words) add(word, TOKEN_CONTROL);
+  for (const text of texts) add(text, TOKEN_NORMAL, -vocabulary.tokens.length);
   return vocabulary;
 }
 

@@ -59,7 +59,7 @@ await atOnce(CLIENTS, findings, async (number) => {
   await sleep(random.int(0, LONGEST_PAUSE_MS));
 });
 
-const leaks = resources.stop(findings);
+const leaks = await resources.stop(findings);
 const figures = await watched.stop();
 rmSync(folder, { recursive: true });
 findings.finish({ ...figures, ...leaks });

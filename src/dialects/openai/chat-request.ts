@@ -32,6 +32,7 @@ import {
 } from "./openai-request-fields.ts";
 import { chatLimit } from "./only-read.ts";
 import { toOutputFormat } from "./output-format.ts";
+import { unheardVerbosity } from "./verbosity.ts";
 
 /** One request for each of the `n` choices. */
 export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] {
@@ -39,7 +40,7 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
     throw unsupported("Only text output is supported.", "modalities");
   }
   const sampling = toSampling(body);
-  const warnings: string[] = [];
+  const warnings = unheardVerbosity(body.verbosity);
   const { tools, toolChoice } = toTools(body, warnings);
   const format = toOutputFormat(body);
   const limit = chatLimit(body);

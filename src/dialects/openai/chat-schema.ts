@@ -8,6 +8,7 @@ import { nestedFormatSchema } from "./custom-tools/custom-tool.ts";
 import { functionCallSchema, functionFields, functionMessageSchema } from "./legacy-functions.ts";
 import { commonFields, tokenLimit } from "./openai-request-fields.ts";
 import { formatFields } from "./output-format.ts";
+import { verbosityField } from "./verbosity.ts";
 
 const textPart = z.object({ type: z.literal("text"), text: z.string() });
 
@@ -187,7 +188,7 @@ export const chatCompletionRequestSchema = z
     safety_identifier: ignored(),
     service_tier: ignored(),
     store: ignored("nothing is stored"),
-    verbosity: ignored(),
+    verbosity: verbosityField,
   })
   .meta({ id: "ChatCompletionRequest" });
 

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { z } from "zod";
 import { enginePids } from "../../../../test/support/daemon-children.ts";
@@ -8,6 +9,10 @@ import type { Findings } from "./findings.ts";
 const SAMPLE_MS = 1000;
 /** Fewer samples than this show no trend. */
 const FEWEST_SAMPLES = 12;
+/** What is held at the end is compared with the least of so many. */
+const FIRST_SAMPLES = 4;
+/** When nothing is done any more, engines that are not needed end in less. */
+const QUIET_MS = 5 * SAMPLE_MS;
 const MB = 1e6;
 /** In the folder that is watched. */
 const REPORT_FILE = "resources.ndjson";
@@ -62,17 +67,21 @@ export class ResourceWatch {
     return (lastReport(path.join(this.#folder, REPORT_FILE))?.heap ?? Number.NaN) / MB;
   }
 
-  /** Ends the watch, adds a finding for each kind that has grown too much, and says how each has gone. */
-  stop(findings: Findings): Record<string, string> {
+  /** Ends the watch once it has seen what is held when nothing is done, adds a finding for each kind that has grown too much, and says how each has gone. */
+  async stop(findings: Findings): Promise<Record<string, string>> {
+    const busy = [...this.#samples];
+    await sleep(QUIET_MS);
     clearInterval(this.#timer);
+    const quiet = [...this.#samples.slice(busy.length), this.#sample()];
     const figures: Record<string, string> = {};
     for (const [kind, most] of Object.entries(KINDS)) {
       // The keys of this object are its kinds.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-      const values = this.#samples.flatMap((sample) => sample[kind as Kind] ?? []);
+      const valuesOf = (sample: Sample): number | readonly number[] => sample[kind as Kind] ?? [];
+      const values = busy.flatMap(valuesOf);
       if (values.length === 0) continue;
       const lastHalf = values.slice(Math.floor(values.length / 2));
-      const growth = lastHalf.length < FEWEST_SAMPLES ? 0 : slope(lastHalf) * lastHalf.length;
+      const growth = lastHalf.length < FEWEST_SAMPLES ? 0 : growthOf(lastHalf, quiet.flatMap(valuesOf));
       const text = `${round(values[0])} → ${round(values.at(-1))}, at most ${round(Math.max(...values))}, last half ${growth < 0 ? "" : "+"}${round(growth)}`;
       figures[kind] = text;
       if (growth > most) findings.add("a leak", `${kind}: ${text}; allowed +${most}`);
@@ -95,6 +104,15 @@ export class ResourceWatch {
       files: readdirSync(this.#folder, { recursive: true }).length,
     };
   }
+}
+
+/**
+ * By how much a value grows over all samples, as far as that is still held when nothing is done any more: on a slow machine,
+ * an engine that a request has loaded may live through the whole end of a run, and is no leak.
+ */
+export function growthOf(values: readonly number[], quiet: readonly number[]): number {
+  const trend = slope(values) * values.length;
+  return Math.min(trend, Math.min(...quiet) - Math.min(...values.slice(0, FIRST_SAMPLES)));
 }
 
 /** By how much a value grows from one sample to the next, by least squares. */

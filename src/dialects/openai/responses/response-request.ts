@@ -10,6 +10,7 @@ import type { InputItem } from "./input-items.ts";
 import { toMessages } from "./input-messages.ts";
 import type { ResponseRequest } from "./response-schema.ts";
 import { clientTools, leftOutWarnings, toFunctions } from "./response-tools.ts";
+import { unheardVerbosity } from "../verbosity.ts";
 
 const LOGPROBS = "message.output_text.logprobs";
 
@@ -30,7 +31,7 @@ export function toInferenceRequest(
   if (messages.length === 0) {
     throw new ServiceError("invalid_parameter", "input: must not be empty.", { param: "input" });
   }
-  const warnings = leftOutWarnings(body.tools);
+  const warnings = [...leftOutWarnings(body.tools), ...unheardVerbosity(body.text?.verbosity)];
   const tools = toFunctions(clientTools(body.tools), body.tool_choice ?? "auto", (warning) =>
     warnings.push(warning),
   );

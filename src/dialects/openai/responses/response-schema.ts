@@ -11,6 +11,7 @@ import { samplingFields } from "../../sampling-fields.ts";
 import { commonFields } from "../openai-request-fields.ts";
 import { inputItemSchema } from "./input-items.ts";
 import { toolChoiceSchema, toolSchema } from "./response-tools.ts";
+import { verbosityField } from "../verbosity.ts";
 
 /** Longest response ID; the daemon's are much shorter. */
 const MAX_ID_LENGTH = 512;
@@ -75,7 +76,7 @@ export const responseRequestSchema = z
     text: z
       .object({
         format: textFormatSchema.nullish(),
-        verbosity: ignored(),
+        verbosity: verbosityField,
       })
       .nullish()
       .describe("format: the format the answer must have."),

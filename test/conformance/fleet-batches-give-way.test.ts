@@ -1,0 +1,83 @@
+import { toFile } from "openai";
+import { expect, onTestFinished, test } from "vitest";
+import { clientOf } from "../support/batch-clients.ts";
+import { NATS_SERVER } from "../support/nats-server.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
+import { FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
+
+const LINES = 1500;
+const SLOTS = 2;
+const ASKED = 4;
+const MINUTES = 60_000;
+
+const line = (at: number): string =>
+  JSON.stringify({
+    custom_id: `line-${at}`,
+    method: "POST",
+    url: "/v1/chat/completions",
+    body: {
+      model: FLEET_MODEL,
+      max_tokens: 64,
+      ignore_eos: true,
+      messages: [{ role: "user", content: `${at}` }],
+    },
+  });
+
+/** When lines of batches were answered, in Unix milliseconds, as machines have logged it. */
+function answeredAt(daemons: readonly TestDaemon[]): number[] {
+  return daemons.flatMap((daemon) =>
+    [...daemon.logs().matchAll(/"time":(\d+),"request_id":"batch_req_.*"status":200/g)].map(([, time]) =>
+      Number(time),
+    ),
+  );
+}
+
+test.skipIf(NATS_SERVER === null)(
+  "a request at any entrance comes before the lines of a batch that has all slots of all machines",
+  async () => {
+    const fleet = await TestFleet.start({ jetStream: true });
+    onTestFinished(async () => await fleet.stop());
+    const env = { SERVICE_MODELS_SLOTS: String(SLOTS) };
+    const names = ["one", "two", "three"];
+    const daemons = await Promise.all(names.map(async (name) => await fleet.join(name, { env })));
+    // An entrance without the model, whose requests are all answered elsewhere.
+    const bare = await fleet.join("four", { hasModel: false });
+    await fleet.complete(bare, 4, 3);
+    const client = clientOf(bare);
+    const text = Array.from({ length: LINES }, (_, at) => `${line(at)}\n`).join("");
+    const file = await client.files.create({
+      file: await toFile(Buffer.from(text), "in.jsonl"),
+      purpose: "batch",
+    });
+    const wish = { endpoint: "/v1/chat/completions", completion_window: "24h" } as const;
+    const { id } = await client.batches.create({ input_file_id: file.id, ...wish });
+    // All machines work on it.
+    await expect
+      .poll(() => daemons.map((daemon) => answeredAt([daemon]).length > SLOTS), { timeout: MINUTES })
+      .toEqual([true, true, true]);
+    const waits: number[] = [];
+    for (let time = 0; time < ASKED; time += 1) {
+      for (const entrance of [...daemons, bare]) {
+        const asked = Date.now();
+        const stream = await clientOf(entrance).chat.completions.create({
+          model: FLEET_MODEL,
+          max_tokens: 4,
+          stream: true,
+          messages: [{ role: "user", content: `Now, ${time}` }],
+        });
+        let begun: number | undefined;
+        for await (const _ of stream) begun ??= Date.now();
+        waits.push((begun ?? 0) - asked);
+        const isBetween = (at: number): boolean => at > asked && at < (begun ?? 0);
+        const ended = daemons.map((daemon) => answeredAt([daemon]).filter(isBetween).length);
+        // Where it is answered, lines that were under way may end; what would begin after them comes behind it.
+        expect(Math.min(...ended)).toBeLessThanOrEqual(SLOTS);
+      }
+    }
+    const { status, request_counts: counts } = await client.batches.retrieve(id);
+    process.stdout.write(`first tokens after ${waits.join(", ")} ms; ${counts?.completed} lines answered\n`);
+    expect(status).toBe("in_progress");
+    await client.batches.cancel(id);
+  },
+  5 * MINUTES,
+);

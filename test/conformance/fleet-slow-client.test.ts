@@ -1,0 +1,146 @@
+import { createHash } from "node:crypto";
+import http from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { readFrame } from "../../src/fleet/frame.ts";
+import { NATS_SERVER } from "../support/nats-server.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
+import { CHATML_WORDS, tinyLlama, tokenId } from "../support/tiny-models.ts";
+import { FLEET_MODEL, fleetOf, TestFleet } from "../support/test-fleet.ts";
+
+const JSON_TYPE = { "content-type": "application/json" };
+const MINUTES = 60_000;
+/** Far longer than what a local socket holds: some two megabytes, as each token is a long text. */
+const [TOKENS, LETTERS] = [300, 8000];
+const TEXTS = Array.from("abcdefghijklmnopqrstuvwxyz", (letter) =>
+  createHash("shake256", { outputLength: LETTERS / 2 })
+    .update(letter)
+    .digest("hex"),
+);
+const MODEL = { context: 512, embedding: 64, blocks: 2, words: CHATML_WORDS, texts: TEXTS };
+const LONG = {
+  model: FLEET_MODEL,
+  prompt: "say some words",
+  max_tokens: TOKENS,
+  temperature: 1.5,
+  seed: 7,
+  stream: true,
+  cache_prompt: false,
+  logit_bias: Object.fromEntries(TEXTS.map((text) => [tokenId(tinyLlama(MODEL), text), 100])),
+};
+/** Longer than either side of a call is silent for. */
+const PAUSE_MS = 5000;
+
+describe.skipIf(NATS_SERVER === null)("a client of an answer that another machine gives", () => {
+  let fleet: TestFleet;
+  let desk: TestDaemon;
+  let worker: TestDaemon;
+  let spy: NatsConnection;
+  /** Of answers, that have come to the entrance. */
+  let bytes = 0;
+
+  beforeAll(async () => {
+    fleet = await TestFleet.start({}, MODEL);
+    [desk, worker] = await Promise.all([fleet.join("desk", { hasModel: false }), fleet.join("worker")]);
+    await fleet.complete(desk, 2, 1);
+    spy = await connect({ servers: fleet.nats.url });
+    const id = (await fleetOf(desk)).machines.find(({ self }) => self)?.id;
+    spy.subscribe(`daybreak.answer.${id}`, {
+      callback: (_error, { data }) => {
+        // Signs of life come in any case.
+        if (readFrame(data)?.kind !== "alive") bytes += data.length;
+      },
+    });
+    await spy.flush();
+  }, 3 * MINUTES);
+  afterAll(async () => {
+    await spy.close();
+    await fleet.stop();
+  });
+
+  async function runningOnWorker(): Promise<number> {
+    const metrics = await (await fetch(`${worker.url}/metrics`)).text();
+    return Number(/^service_requests_running (\d+)/m.exec(metrics)?.[1]);
+  }
+
+  test(
+    "may not read for a while: no more of it is sent than fits, and then all of it comes",
+    async () => {
+      bytes = 0;
+      const response = await open(desk);
+      const rest: Buffer[] = [];
+      response.once("data", (chunk: Buffer) => {
+        rest.push(chunk);
+        response.pause();
+      });
+      let before: number;
+      do {
+        before = bytes;
+        await sleep(2000);
+      } while (bytes > before);
+      await sleep(PAUSE_MS);
+      // Nothing comes any more, and most of it has not come.
+      expect(bytes).toBe(before);
+      expect(bytes).toBeLessThan((TOKENS * LETTERS) / 2);
+      const text = textOf([...rest, ...(await readAll(response))]);
+      const tokens = Array.from({ length: TOKENS }, (_, at) => text.slice(at * LETTERS, (at + 1) * LETTERS));
+      expect(tokens.filter((token) => !TEXTS.includes(token))).toEqual([]);
+      expect(text).toHaveLength(TOKENS * LETTERS);
+    },
+    5 * MINUTES,
+  );
+
+  test(
+    "frees the machine's slot at once when it leaves, also while it does not read",
+    async () => {
+      for (const reads of [true, false]) {
+        const response = await open(desk);
+        response.once("data", () => void (reads ? response.resume() : response.pause()));
+        await expect.poll(runningOnWorker, { interval: 10, timeout: 20_000 }).toBe(1);
+        const before = bytes;
+        response.destroy();
+        await expect.poll(runningOnWorker, { interval: 10, timeout: 5000 }).toBe(0);
+        await sleep(500);
+        // It was left in the middle: an answer is some two megabytes.
+        expect(bytes - before).toBeLessThan(7e5);
+      }
+    },
+    2 * MINUTES,
+  );
+});
+
+function open({ socket: socketPath }: TestDaemon): Promise<http.IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const request = http.request(
+      { socketPath, path: "/v1/completions", method: "POST", headers: JSON_TYPE, agent: false },
+      resolve,
+    );
+    request.once("error", reject);
+    request.end(JSON.stringify(LONG));
+  });
+}
+
+async function readAll(response: http.IncomingMessage): Promise<Buffer[]> {
+  const chunks: Buffer[] = [];
+  // Without encoding, a response consists of buffers.
+  for await (const chunk of response) chunks.push(Buffer.from(chunk));
+  return chunks;
+}
+
+interface Chunk {
+  readonly choices: { text?: string }[];
+}
+
+/** The whole text of an answer. */
+function textOf(chunks: readonly Buffer[]): string {
+  const lines = Buffer.concat(chunks).toString().split("\n");
+  expect(lines).toContain("data: [DONE]");
+  return lines
+    .filter((line) => line.startsWith("data: {"))
+    .map((line) => {
+      const { choices }: Chunk = JSON.parse(line.slice("data: ".length));
+      return choices[0]?.text ?? "";
+    })
+    .join("");
+}
