@@ -3,7 +3,7 @@ import { BatchNews } from "../../../src/fleet/batches/batch-news.ts";
 
 test("news of a batch are told to whoever has asked for them, and others to whoever looks for new batches", async () => {
   const news = new BatchNews();
-  const [ofOne, ofTwo, ofOthers] = [vi.fn(), vi.fn(), vi.fn()];
+  const [ofOne, ofTwo, ofOthers] = [vi.fn<() => void>(), vi.fn<() => void>(), vi.fn<() => void>()];
   void news.of("one").then(ofOne);
   void news.of("two").then(ofTwo);
   void news.ofOthers().then(ofOthers);
