@@ -11,7 +11,7 @@ const MAPPED_IN_HEX = /^::ffff:([\da-f]{1,4}):([\da-f]{1,4})$/i;
  * interface.
  */
 function plainAddress(address: string): string {
-  const bare = address.replace(/^::ffff:(?=\d+\.)/i, "").replace(/(?<=:.*)%.*$/, "");
+  const bare = address.replace(/^::ffff:(?=\d+\.)/i, "").replace(/^([^:]*:[^%]*)%.*$/, "$1");
   const [, front, back] = MAPPED_IN_HEX.exec(bare) ?? [];
   if (front === undefined || back === undefined) return bare;
   const [high, low] = [Number.parseInt(front, 16), Number.parseInt(back, 16)];

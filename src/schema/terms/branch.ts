@@ -195,7 +195,12 @@ export class Branch {
   }
 
   restrictKeys(keys: Keys, terms: Conjunction): void {
-    this.keyFacts = [...this.keyFacts, { keys, terms }];
+    this.restrictAll([{ keys, terms }]);
+  }
+
+  /** Several at once: each alone would copy all before it. */
+  restrictAll(facts: readonly KeyFact[]): void {
+    this.keyFacts = [...this.keyFacts, ...facts];
   }
 
   restrictItems(from: number, to: number, terms: Conjunction): void {

@@ -70,8 +70,11 @@ function readProperties(
   const evaluated: Keys[] = [];
   if (names.length > 0) {
     branch.declared = new Set([...branch.declared, ...names]);
-    for (const [name, value] of Object.entries(node.properties ?? {}))
-      branch.restrictKeys(keysOf([name]), [holds(value)]);
+    const facts = Object.entries(node.properties ?? {}).map(([name, value]) => ({
+      keys: keysOf([name]),
+      terms: [holds(value)],
+    }));
+    branch.restrictAll(facts);
     evaluated.push(keysOf(names));
   }
   for (const [pattern, value] of Object.entries(node.patternProperties ?? {})) {

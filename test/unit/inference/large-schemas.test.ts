@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { longestTurn } from "../../support/longest-turn.ts";
 import { testApp } from "../../support/test-app.ts";
 
 const PATH = "/v1/chat/completions";
@@ -35,6 +36,11 @@ describe("a schema that is too large", () => {
       error: { code: "invalid_parameter", message: expect.stringMatching(/too large|may have at most/) },
     });
     expect(answer.status).toBe(400);
+  });
+
+  test("by very many properties, is refused before it has kept others waiting for seconds", async () => {
+    const body = format({ properties: properties(9900, { type: "string" }) });
+    expect(await longestTurn(async () => await testApp().post(PATH, body))).toBeLessThan(3000);
   });
 
   test("is no reason to refuse a request whose model may answer without the tool", async () => {
