@@ -72,8 +72,12 @@ export async function warmUpFirst(
     return undefined;
   }
   const full = Math.min(fullStep(settings), room);
-  await engine.rehearse(() => promptMs(engine, full));
-  onProgress();
+  // Slots do not know that what they have of a rehearsal was never computed: others would begin with it.
+  if (await emptySlots(engine, settings.slots)) {
+    await engine.rehearse(() => promptMs(engine, full));
+    await emptySlots(engine, settings.slots);
+    onProgress();
+  }
   const first = await promptMs(engine, full);
   onProgress();
   for (const part of mediaOf(engine)) {
@@ -86,13 +90,17 @@ export async function warmUpFirst(
   return stepMs;
 }
 
-/** What has been read is nobody's conversation: it must not be saved with those of clients. */
-async function emptySlots(engine: EngineCore, count: number): Promise<void> {
+/**
+ * What has been read is nobody's conversation: it must not be saved with those of clients.
+ * @returns false for the stock engine, which cannot, and saves none
+ */
+async function emptySlots(engine: EngineCore, count: number): Promise<boolean> {
   try {
     for (let slot = 0; slot < count; slot += 1) await engine.slots({ action: "erase", slot }, NEVER);
+    return true;
   } catch (error) {
-    // The stock engine saves none.
     if (!(error instanceof ServiceError)) throw error;
+    return false;
   }
 }
 
