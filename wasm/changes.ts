@@ -1,7 +1,7 @@
 import type { Splice } from "./linker/splice.ts";
 import type { FUNCTIONS } from "./llama-cpp-build.ts";
 import { CACHE_FORMATS, QUANTIZATIONS, VEC_DOTS } from "./quantizations.ts";
-import { BARRIER_SPLICES, GRAPH_SPLICE, STAGING_SPLICES } from "./splices.ts";
+import { BARRIER_SPLICES, GRAPH_SPLICE, RESULT_SPLICE, STAGING_SPLICES } from "./splices.ts";
 
 /** Name of a llama.cpp function. */
 export type StockFunction = keyof typeof FUNCTIONS;
@@ -171,6 +171,12 @@ export const CHANGES: readonly Change[] = [
       kernel_parse_alternates: "llama_grammar_parser::parse_alternates",
       kernel_advance_stack: "llama_grammar_advance_stack",
     },
+  },
+  {
+    what: "Bytes that are not UTF-8 are replaced in results.",
+    why: "One such alternative to a token makes the package lose the whole result, with the text and its log-probabilities.",
+    check: "test/engine/byte-tokens.test.ts",
+    splices: [RESULT_SPLICE],
   },
   {
     what: "The tokenizer can be called.",

@@ -12,7 +12,7 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
 const KERNELS_SHA256 = "6e506bb38e2e4af912b06c952b10f8636edb475ca0ab4e0a3403fe031ac297eb";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "d3ebf4b548a37d1021f71f0592ad156e743c6e0aceed0ac04d0e1060a261daa9";
+export const IMAGE_SHA256 = "c29fd1284ce18b38aa6a81eb7a6883a0122aebcfc91bdd4faa966c2bcc0f762d";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

@@ -83,3 +83,13 @@ export const STAGING_SPLICES: readonly Splice[] = [
     times: 1,
   },
 ];
+
+const NO_INDENT = [0x41, 0x7f];
+
+/** A result becomes JSON as in llama.cpp's own server, with U+FFFD for bytes that are no characters, which is the last argument. */
+export const RESULT_SPLICE: Splice = {
+  index: FUNCTIONS["wllama_context::action_get_result"],
+  find: [...NO_INDENT, ...call("common_json::dump")],
+  times: 1,
+  behind: [...NO_INDENT, ...I32_ONE, ...call("nlohmann::json_abi_v3_12_0::basic_json<nlohmann::...>::dump")],
+};

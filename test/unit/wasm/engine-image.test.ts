@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { ADDED_EXPORTS, CHANGES, IMAGE_HEAP_BYTES, SLOT_KERNELS } from "../../../wasm/changes.ts";
 import { buildEngineImage, IMAGE_SHA256, EngineImageError, sha256Hex } from "../../../wasm/engine-image.ts";
+import { uleb } from "../../../wasm/linker/byte-writer.ts";
 import { QUANTIZER_FUNCTIONS } from "../../../wasm/quantizer-image.ts";
 import { FUNCTIONS } from "../../../wasm/llama-cpp-build.ts";
 import { parseModule } from "../../../wasm/linker/wasm-module.ts";
@@ -61,8 +62,13 @@ describe("the engine's image", () => {
     const used = CHANGES.flatMap(({ replace = {}, imports = {}, exports = {} }) =>
       [replace, imports, exports].flatMap((functions) => Object.values(functions)),
     );
-    const changed = new Set(CHANGES.flatMap(({ splices = [] }) => splices.map(({ index }) => index)));
-    const spliced = Object.entries(FUNCTIONS).flatMap(([name, index]) => (changed.has(index) ? name : []));
+    const splices = CHANGES.flatMap((change) => change.splices ?? []);
+    const changed = new Set(splices.map(({ index }) => index));
+    const code = splices.map(({ find, behind = [] }) => `${[...find, 0, ...behind].join()},`).join();
+    const isCalled = (index: number): boolean => code.includes(`,${[0x10, ...uleb(index)].join()},`);
+    const spliced = Object.entries(FUNCTIONS).flatMap(([name, index]) =>
+      changed.has(index) || isCalled(index) ? name : [],
+    );
     expect(new Set(Object.keys(FUNCTIONS))).toEqual(new Set([...used, ...spliced, ...QUANTIZER_FUNCTIONS]));
   });
 });
