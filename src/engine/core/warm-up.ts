@@ -81,15 +81,19 @@ export async function warmUpFirst(
     onProgress();
   }
   const stepMs = first < SHORT_STEP_MS ? first : await promptMs(engine, full, 1);
-  await emptySlots(engine, settings.slots);
+  await emptySlots(engine, slotsOf(settings));
   onProgress();
   return stepMs;
 }
 
-/** What has been read is nobody's conversation: it must not be saved with those of clients. */
-async function emptySlots(engine: EngineCore, count: number): Promise<void> {
+/**
+ * What has been read is nobody's conversation: it must not be saved with those of clients, and no prompt may go on from
+ * it. They have a first token in common at least, and without that one a prompt is read in other steps, which round
+ * otherwise.
+ */
+async function emptySlots(engine: EngineCore, slots: readonly number[]): Promise<void> {
   try {
-    for (let slot = 0; slot < count; slot += 1) await engine.slots({ action: "erase", slot }, NEVER);
+    for (const slot of slots) await engine.slots({ action: "erase", slot }, NEVER);
   } catch (error) {
     // The stock engine saves none.
     if (!(error instanceof ServiceError)) throw error;
@@ -100,9 +104,18 @@ async function emptySlots(engine: EngineCore, count: number): Promise<void> {
 export function laterSteps(engine: EngineCore, settings: WarmUpSettings): LaterStep[] {
   if (settings.purpose !== "generate") return [];
   const full = Math.min(fullStep(settings), roomOf(engine));
-  return SMALL_STEPS.filter((count) => count < full).map(
-    (count) => (options) => promptMs(engine, count, 1, options),
-  );
+  return SMALL_STEPS.filter((count) => count < full).map((count) => async (options) => {
+    try {
+      await promptMs(engine, count, 1, options);
+    } finally {
+      // Without a slot of its own, it is done before any conversation.
+      await emptySlots(engine, options.slot === undefined ? slotsOf(settings) : [options.slot]);
+    }
+  });
+}
+
+function slotsOf({ slots }: WarmUpSettings): readonly number[] {
+  return Array.from({ length: slots }, (_, slot) => slot);
 }
 
 /** Tokens that a prompt may have. */
