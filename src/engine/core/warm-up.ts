@@ -30,6 +30,11 @@ const SOUND = `UklGRmABAABXQVZFZm10IBAAAAABAAEAgD4AAAB9AAACABAAZGF0YTwBAAAAAAAA$
 
 type WarmUpSettings = Pick<EngineSettings, "purpose" | "batchSize" | "slots">;
 
+/** What later steps need of the engine. */
+type LaterEngine = Pick<EngineCore, "generate" | "slots"> & {
+  readonly info: Pick<EngineCore["info"], "contextSize">;
+};
+
 /** A part of the warm-up that requests need not wait for. */
 export type LaterStep = (options: LaterOptions) => Promise<unknown>;
 
@@ -91,7 +96,7 @@ export async function warmUpFirst(
  * it. They have a first token in common at least, and without that one a prompt is read in other steps, which round
  * otherwise.
  */
-async function emptySlots(engine: EngineCore, slots: readonly number[]): Promise<void> {
+async function emptySlots(engine: LaterEngine, slots: readonly number[]): Promise<void> {
   try {
     for (const slot of slots) await engine.slots({ action: "erase", slot }, NEVER);
   } catch (error) {
@@ -101,7 +106,7 @@ async function emptySlots(engine: EngineCore, slots: readonly number[]): Promise
 }
 
 /** The rest of {@link warmUp}: steps that several slots make, and guesses. */
-export function laterSteps(engine: EngineCore, settings: WarmUpSettings): LaterStep[] {
+export function laterSteps(engine: LaterEngine, settings: WarmUpSettings): LaterStep[] {
   if (settings.purpose !== "generate") return [];
   const full = Math.min(fullStep(settings), roomOf(engine));
   return SMALL_STEPS.filter((count) => count < full).map((count) => async (options) => {
@@ -119,7 +124,7 @@ function slotsOf({ slots }: WarmUpSettings): readonly number[] {
 }
 
 /** Tokens that a prompt may have. */
-function roomOf({ info }: EngineCore): number {
+function roomOf({ info }: LaterEngine): number {
   return info.contextSize - GENERATED_TOKENS - 1;
 }
 
@@ -159,7 +164,7 @@ async function perceive(engine: EngineCore, part: MediaPart): Promise<void> {
 
 /** Generates after a prompt of this many tokens; returns the duration of the prompt in milliseconds. */
 async function promptMs(
-  engine: EngineCore,
+  engine: LaterEngine,
   tokens: number,
   generated = GENERATED_TOKENS,
   { signal, slot }: LaterOptions = { signal: NEVER },

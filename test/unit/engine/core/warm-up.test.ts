@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import type { EngineCore } from "../../../../src/engine/core/engine-core.ts";
 import { type LaterStep, laterSteps } from "../../../../src/engine/core/warm-up.ts";
 
 const NEVER = new AbortController().signal;
@@ -11,17 +10,17 @@ beforeEach(() => {
 
 /** Steps of an engine that says what it is asked for. */
 function steps(generate: () => Promise<void> = async () => {}): LaterStep[] {
-  const engine = {
+  const engine: Parameters<typeof laterSteps>[0] = {
     info: { contextSize: 64 },
     generate: async () => {
       log.push("reads");
       await generate();
     },
-    slots: async (asked: { action: string; slot: number }) => {
-      log.push(`${asked.action}s slot ${asked.slot}`);
+    slots: async (asked) => {
+      log.push(asked.action === "erase" ? `erases slot ${asked.slot}` : asked.action);
       return { action: "erase", tokens: 1 };
     },
-  } as unknown as EngineCore;
+  };
   return laterSteps(engine, { purpose: "generate", batchSize: 16, slots: 2 });
 }
 
