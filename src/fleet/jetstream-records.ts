@@ -10,9 +10,10 @@ import {
 import { errors, type NatsConnection } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import { RecordsAway, type SharedRecords } from "../dialects/shared-records.ts";
-import { addStream } from "./batches/batch-streams.ts";
+import { makeStream, RAISE_AFTER_MS } from "./batches/batch-streams.ts";
 import { codeOf, isWithoutStream, NO_LEADER, openJetStream, whyAway } from "./batches/jetstream-errors.ts";
 import { removeMessages } from "./batches/remove-messages.ts";
+import type { SharingLog } from "./batches/sharing-log.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
 
 /** How long OpenAI's service keeps responses. */
@@ -41,13 +42,16 @@ const unpack = promisify(gunzip);
 interface Ready {
   readonly nats: NatsConnection;
   readonly manager: Promise<JetStreamManager>;
+  /** When its stream may get more copies. */
+  lookAgainAt: number;
 }
 
 /** Records in a stream of JetStream, with a bound by size and age. */
 export class JetStreamRecords implements SharedRecords {
   readonly #connection: FleetConnection;
   readonly #stream: string;
-  readonly #logger: Pick<Logger, "warn" | "debug" | "info">;
+  readonly #logger: Pick<Logger, "debug" | "info">;
+  readonly #sharing: SharingLog;
   /** With the connection that it belongs to. */
   #ready: Ready | undefined;
   /** Whether the fleet has JetStream, as this machine has last seen it; undefined: it has never reached the server. */
@@ -57,12 +61,17 @@ export class JetStreamRecords implements SharedRecords {
   #why: unknown;
   /** Records are read while there is no room for more. */
   #fullUntil = 0;
-  #isFailing = false;
 
-  constructor(connection: FleetConnection, prefix: string, logger: Pick<Logger, "warn" | "debug" | "info">) {
+  constructor(
+    connection: FleetConnection,
+    prefix: string,
+    logger: Pick<Logger, "debug" | "info">,
+    sharing: SharingLog,
+  ) {
     this.#connection = connection;
     this.#stream = `${prefix.replaceAll(".", "_")}_responses`;
     this.#logger = logger;
+    this.#sharing = sharing;
     connection.onChange(() => this.#look());
     this.#look();
   }
@@ -90,8 +99,8 @@ export class JetStreamRecords implements SharedRecords {
         if (codeOf(error) !== undefined) this.#fullUntil = performance.now() + PAUSE_MS;
         throw error;
       }
-      if (this.#isFailing) this.#logger.info("fleet: responses are kept for all machines again");
-      this.#isFailing = false;
+      if (this.#sharing.works("responses"))
+        this.#logger.info("fleet: responses are kept for all machines again");
     });
   }
 
@@ -188,11 +197,7 @@ export class JetStreamRecords implements SharedRecords {
       this.#why = error;
       // A server that says what is wrong is there.
       if (!isPrepared || codeOf(error) === undefined) this.#pausedUntil = performance.now() + PAUSE_MS;
-      if (!this.#isFailing)
-        this.#logger.warn(
-          `fleet: this machine keeps responses for itself alone, since ${whyAway(error, this.#connection)}`,
-        );
-      this.#isFailing = true;
+      this.#sharing.failed("responses", error);
       return this.#away(error);
     }
   }
@@ -212,11 +217,17 @@ export class JetStreamRecords implements SharedRecords {
   }
 
   #open(nats: NatsConnection): Ready {
-    if (this.#ready?.nats === nats) return this.#ready;
-    const ready: Ready = { nats, manager: this.#prepare(nats) };
+    if (this.#ready?.nats === nats && performance.now() < this.#ready.lookAgainAt) return this.#ready;
+    const prepared = this.#prepare(nats);
+    const manager = prepared.then((each) => each.manager);
+    const ready: Ready = { nats, manager, lookAgainAt: Number.POSITIVE_INFINITY };
     this.#ready = ready;
-    ready.manager.then(
-      () => (this.#hasPlace = true),
+    prepared.then(
+      ({ hasFewCopies }) => {
+        this.#hasPlace = true;
+        if (hasFewCopies) ready.lookAgainAt = performance.now() + RAISE_AFTER_MS;
+        return undefined;
+      },
       (error: unknown) => {
         if (codeOf(error) === NO_LEADER) this.#hasPlace = true;
         // One that says nothing may still be starting.
@@ -232,12 +243,8 @@ export class JetStreamRecords implements SharedRecords {
   }
 
   /** The stream, which the first machine makes. */
-  async #prepare(nats: NatsConnection): Promise<JetStreamManager> {
+  async #prepare(nats: NatsConnection): Promise<{ manager: JetStreamManager; hasFewCopies: boolean }> {
     const manager = await openJetStream(nats, TIMEOUT_MS);
-    const isThere = await manager.streams.info(this.#stream).then(
-      () => true,
-      () => false,
-    );
     const config = {
       name: this.#stream,
       subjects: [this.#connection.subject("kept", ">")],
@@ -247,7 +254,8 @@ export class JetStreamRecords implements SharedRecords {
       max_age: KEPT_MS * 1e6,
       max_msgs_per_subject: 1,
     };
-    if (!isThere) await addStream(manager, config, STREAM_BYTES, nats.info?.cluster !== undefined);
-    return manager;
+    const few = await makeStream(manager, config, STREAM_BYTES, nats.info?.cluster !== undefined);
+    if (few) this.#sharing.fewCopies(few);
+    return { manager, hasFewCopies: few !== undefined };
   }
 }

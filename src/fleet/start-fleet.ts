@@ -14,6 +14,7 @@ import type { Models } from "../models/models.ts";
 import { BatchModels } from "./batches/batch-models.ts";
 import { FleetBatches, type FleetBatchesOptions } from "./batches/fleet-batches.ts";
 import { JetStreamPlace } from "./batches/jetstream-place.ts";
+import { SharingLog } from "./batches/sharing-log.ts";
 import type { Offer } from "./call-schemas.ts";
 import { Dispatch } from "./dispatch.ts";
 import { findIn } from "./find-model.ts";
@@ -105,13 +106,14 @@ export function startFleet(options: FleetOptions): Fleet {
       : undefined;
   };
   const served = new ServedCalls({ connection, selfId, inference, followRequest, refusal });
+  const sharing = new SharingLog(connection, logger);
   const shares = config.fleet.share_files;
   if (shares) serveFiles({ connection, files: options.files, logger, id: selfId });
   return {
     connection,
     presence,
     peers: shares ? new FileFetcher({ connection, presence }) : undefined,
-    records: new JetStreamRecords(connection, config.fleet.prefix, logger),
+    records: new JetStreamRecords(connection, config.fleet.prefix, logger, sharing),
     followWork: speeds.follow(followWork),
     models: withFleetModels(
       models,
@@ -124,7 +126,7 @@ export function startFleet(options: FleetOptions): Fleet {
         ...own,
         config,
         logger,
-        place: new JetStreamPlace(connection, config.fleet.prefix, logger),
+        place: new JetStreamPlace(connection, config.fleet.prefix, logger, sharing),
         selfId,
         models: new BatchModels({ self, presence, models }),
       }),

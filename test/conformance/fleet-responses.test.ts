@@ -84,7 +84,7 @@ describe.skipIf(NATS_SERVER === null)("responses in a fleet", () => {
     const second = await one.responses.create({ ...BRIEF, input: "And?", previous_response_id: first.id });
     expect((await one.responses.retrieve(second.id)).id).toBe(second.id);
     await expect(two.responses.retrieve(second.id)).rejects.toThrow(NotFoundError);
-    expect(daemons[0]?.logs().split(WARNING)).toHaveLength(2);
+    expect(daemons[0]?.logs().split("files, batches and responses are not shared now")).toHaveLength(2);
   });
 
   test.skipIf(PRLIMIT === null)("stay on their machine when JetStream's disk is full", async () => {

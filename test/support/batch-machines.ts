@@ -16,6 +16,7 @@ import { BatchModels } from "../../src/fleet/batches/batch-models.ts";
 import { streamName, STREAMS } from "../../src/fleet/batches/batch-streams.ts";
 import { FleetBatches } from "../../src/fleet/batches/fleet-batches.ts";
 import { JetStreamPlace } from "../../src/fleet/batches/jetstream-place.ts";
+import { SharingLog } from "../../src/fleet/batches/sharing-log.ts";
 import type { CardModel } from "../../src/fleet/card.ts";
 import { FleetConnection } from "../../src/fleet/fleet-connection.ts";
 import { beat, card, cardModel, idOf } from "./fleet-wire.ts";
@@ -110,7 +111,7 @@ export class BatchMachines {
     });
     const own = { card: { ...card(name), models: mine }, beat: beat(name) };
     const parts = { formats: { [TEXT_API]: TEXT_LINES }, events, onLine: () => undefined, config, logger };
-    const place = new JetStreamPlace(connection, this.#prefix, logger);
+    const place = new JetStreamPlace(connection, this.#prefix, logger, new SharingLog(connection, logger));
     const room = new BatchRoom({ ...parts, ...(now && { now }) });
     const batches = new FleetBatches({
       ...parts,

@@ -5,13 +5,24 @@ import {
   StorageType,
   type StreamConfig,
 } from "@nats-io/jetstream";
-import { codeOf, NAME_IN_USE, NO_LEADER, NO_STREAM } from "./jetstream-errors.ts";
+import { toError } from "../../errors/to-error.ts";
+import { codeOf, NAME_IN_USE, NO_LEADER, NO_STREAM, NOT_CLUSTERED } from "./jetstream-errors.ts";
 
 const MIB = 1024 * 1024;
 /** What is on its way to be run is over after 24 hours, with its batch. */
 const WORK_KEPT_MS = 3 * 24 * 3_600_000;
-/** Copies in a cluster: one server may fail. */
-const CLUSTER_REPLICAS = 3;
+/** Copies in a cluster: with three, one server may fail; with two, a disk may be lost. */
+const WANTED_COPIES = 3;
+const CLUSTER_COPIES = [WANTED_COPIES, 2, 1];
+/** Before more copies are asked for again. */
+export const RAISE_AFTER_MS = 300_000;
+
+/** A cluster that does not give a stream as many copies as it should have. */
+export interface FewCopies {
+  readonly copies: number;
+  /** What the server says. */
+  readonly why: string;
+}
 
 /** The streams of batches. Their subjects begin with the same word. */
 export const STREAMS = ["batches", "batchdata", "batchwork"] as const;
@@ -29,27 +40,71 @@ export function streamName(prefix: string, kind: StreamKind): string {
   return `${prefix.replaceAll(".", "_")}_${kind}`;
 }
 
-/** Makes the streams that are missing. */
+/** Makes the streams that are missing, as {@link makeStream} does. */
 export async function makeStreams(
   manager: JetStreamManager,
   prefix: string,
   isCluster: boolean,
-): Promise<void> {
+): Promise<FewCopies | undefined> {
+  let few: FewCopies | undefined;
   for (const kind of ["batches", "batchwork", "batchdata"] as const) {
-    const name = streamName(prefix, kind);
-    if (await isThere(manager, name)) continue;
-    await addStream(manager, configOf(kind, name, `${prefix}.${kind}.>`), SIZES[kind], isCluster);
+    const config = configOf(kind, streamName(prefix, kind), `${prefix}.${kind}.>`);
+    const fewer = await makeStream(manager, config, SIZES[kind], isCluster);
+    few ??= fewer;
+  }
+  return few;
+}
+
+/**
+ * Makes a stream that is missing, with as many copies and as much room as the server gives, and more copies of one that has
+ * too few.
+ * @param sizes bytes, from the largest
+ */
+export async function makeStream(
+  manager: JetStreamManager,
+  config: Partial<StreamConfig> & { name: string },
+  sizes: readonly number[],
+  isCluster: boolean,
+): Promise<FewCopies | undefined> {
+  const copies = await copiesOf(manager, config.name);
+  if (copies === undefined) return await addStream(manager, config, sizes, isCluster);
+  return isCluster ? await addCopies(manager, config.name, copies) : undefined;
+}
+
+/** Undefined: there is no such stream. */
+async function copiesOf(manager: JetStreamManager, name: string): Promise<number | undefined> {
+  try {
+    return (await manager.streams.info(name)).config.num_replicas;
+  } catch (error) {
+    if (codeOf(error) === NO_STREAM) return undefined;
+    throw error;
   }
 }
 
-async function isThere(manager: JetStreamManager, name: string): Promise<boolean> {
-  try {
-    await manager.streams.info(name);
-    return true;
-  } catch (error) {
-    if (codeOf(error) === NO_STREAM) return false;
-    throw error;
+/** A stream can be used with the copies that it has: whatever fails here is only told. */
+async function addCopies(
+  manager: JetStreamManager,
+  name: string,
+  copies: number,
+): Promise<FewCopies | undefined> {
+  let failure: unknown;
+  for (const num_replicas of CLUSTER_COPIES.filter((count) => count > copies)) {
+    try {
+      await manager.streams.update(name, { num_replicas });
+      return tooFew(num_replicas, failure);
+    } catch (error) {
+      failure ??= error;
+      // One that does not answer this does not answer the next one either.
+      if (codeOf(error) === undefined) break;
+    }
   }
+  return tooFew(copies, failure);
+}
+
+function tooFew(copies: number, failure: unknown): FewCopies | undefined {
+  // A server may have a cluster of which JetStream is no part.
+  if (failure === undefined || codeOf(failure) === NOT_CLUSTERED) return undefined;
+  return { copies, why: toError(failure).message };
 }
 
 /** Nothing makes room for something else: what does not fit is refused. */
@@ -64,28 +119,25 @@ function configOf(kind: StreamKind, name: string, subject: string): Partial<Stre
   };
 }
 
-/**
- * Adds a stream, with as many copies and as much room as the server gives; nothing, if another machine has just done so.
- * @param sizes bytes, from the largest
- */
-export async function addStream(
+/** Adds nothing, if another machine has just done so. */
+async function addStream(
   manager: JetStreamManager,
   config: Partial<StreamConfig> & { name: string },
   sizes: readonly number[],
   isCluster: boolean,
-): Promise<void> {
+): Promise<FewCopies | undefined> {
   let failure: unknown;
-  for (const num_replicas of isCluster ? [CLUSTER_REPLICAS, 1] : [1]) {
+  for (const num_replicas of isCluster ? CLUSTER_COPIES : [1]) {
     for (const max_bytes of sizes) {
       try {
         await manager.streams.add({ ...config, max_bytes, num_replicas });
-        return;
+        return isCluster && num_replicas < WANTED_COPIES ? tooFew(num_replicas, failure) : undefined;
       } catch (error) {
         const code = codeOf(error);
-        if (code === NAME_IN_USE) return;
+        if (code === NAME_IN_USE) return undefined;
         // A server that has not answered may make it all the same; a smaller one would be in its way.
         if (code === undefined || code === NO_LEADER) throw error;
-        failure = error;
+        failure ??= error;
       }
     }
   }

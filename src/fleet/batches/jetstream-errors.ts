@@ -15,6 +15,8 @@ export const WRONG_LAST_SEQUENCE = 10_071;
 export const NO_STREAM = 10_059;
 /** There is a stream of this name, of which another configuration was asked for. */
 export const NAME_IN_USE = 10_058;
+/** More than one copy was asked for where there can be only one. */
+export const NOT_CLUSTERED = 10_074;
 /** A cluster that has just been started has no leader yet. */
 export const NO_LEADER = 10_008;
 const NO_ROOM: ReadonlySet<number> = new Set([10_023, 10_047, 10_054, 10_077]);

@@ -3,16 +3,16 @@ import { errors, type MsgHdrs, type NatsConnection } from "@nats-io/transport-no
 import type { Logger } from "pino";
 import type { FleetConnection } from "../fleet-connection.ts";
 import { removeMessages } from "./remove-messages.ts";
-import { makeStreams, type StreamKind, streamName } from "./batch-streams.ts";
+import { makeStreams, RAISE_AFTER_MS, type StreamKind, streamName } from "./batch-streams.ts";
 import {
   codeOf,
   explained,
   isWithoutStream,
   NO_LEADER,
   openJetStream,
-  whyAway,
   WRONG_LAST_SEQUENCE,
 } from "./jetstream-errors.ts";
+import type { SharingLog } from "./sharing-log.ts";
 
 /** A request to the server; longer than a server takes that is only busy. */
 const TIMEOUT_MS = 5000;
@@ -43,8 +43,8 @@ export interface Stored {
 interface Ready {
   readonly nats: NatsConnection;
   readonly manager: Promise<JetStreamManager>;
-  /** When it turned out not to be. */
-  failedAt: number | undefined;
+  /** When it is made ready again: after a failure, or when its streams may get more copies. */
+  lookAgainAt: number;
   /** A server without JetStream says so; one that says nothing may still be starting, or be one of too few of its cluster. */
   isSilent: boolean;
 }
@@ -53,17 +53,23 @@ interface Ready {
 export class JetStreamPlace {
   readonly #connection: FleetConnection;
   readonly #prefix: string;
-  readonly #logger: Pick<Logger, "warn" | "info">;
+  readonly #logger: Pick<Logger, "info">;
+  readonly #sharing: SharingLog;
   #ready: Ready | undefined;
   #wasThere = false;
-  #wasTold = false;
 
-  constructor(connection: FleetConnection, prefix: string, logger: Pick<Logger, "warn" | "info">) {
+  constructor(
+    connection: FleetConnection,
+    prefix: string,
+    logger: Pick<Logger, "info">,
+    sharing: SharingLog,
+  ) {
     this.#connection = connection;
     this.#prefix = prefix;
     this.#logger = logger;
+    this.#sharing = sharing;
     connection.onChange(() => {
-      if (this.#ready?.failedAt !== undefined) this.#ready = undefined;
+      if (this.#ready && this.#ready.lookAgainAt !== Number.POSITIVE_INFINITY) this.#ready = undefined;
     });
   }
 
@@ -232,15 +238,25 @@ export class JetStreamPlace {
     if (!nats) throw explained(undefined, this.#connection);
     const { known, unknown } = PAUSE_MS;
     if (stale && (await this.#ready?.manager.catch(() => undefined)) === stale) this.#ready = undefined;
-    const { failedAt = Number.POSITIVE_INFINITY, isSilent = false } = this.#ready ?? {};
-    const pause = this.#wasThere || isSilent ? known : unknown;
-    if (this.#ready?.nats !== nats || performance.now() - failedAt > pause) {
-      const ready: Ready = { nats, manager: this.#prepare(nats), failedAt: undefined, isSilent: false };
+    if (this.#ready?.nats !== nats || performance.now() > this.#ready.lookAgainAt) {
+      const prepared = this.#prepare(nats);
+      const ready: Ready = {
+        nats,
+        manager: prepared.then(({ manager }) => manager),
+        lookAgainAt: Number.POSITIVE_INFINITY,
+        isSilent: false,
+      };
       this.#ready = ready;
-      ready.manager.catch((error: unknown) => {
-        ready.failedAt = performance.now();
-        ready.isSilent = error instanceof errors.TimeoutError;
-      });
+      prepared.then(
+        ({ hasFewCopies }) => {
+          if (hasFewCopies) ready.lookAgainAt = performance.now() + RAISE_AFTER_MS;
+          return undefined;
+        },
+        (error: unknown) => {
+          ready.isSilent = error instanceof errors.TimeoutError;
+          ready.lookAgainAt = performance.now() + (this.#wasThere || ready.isSilent ? known : unknown);
+        },
+      );
     }
     try {
       return { nats, manager: await this.#ready.manager };
@@ -249,22 +265,18 @@ export class JetStreamPlace {
     }
   }
 
-  async #prepare(nats: NatsConnection): Promise<JetStreamManager> {
+  async #prepare(nats: NatsConnection): Promise<{ manager: JetStreamManager; hasFewCopies: boolean }> {
     try {
       const manager = await openJetStream(nats, TIMEOUT_MS);
-      await makeStreams(manager, this.#prefix, nats.info?.cluster !== undefined);
+      const few = await makeStreams(manager, this.#prefix, nats.info?.cluster !== undefined);
+      if (few) this.#sharing.fewCopies(few);
       if (!this.#wasThere) this.#logger.info("fleet: all machines share files and batches");
       this.#wasThere = true;
-      this.#wasTold = false;
-      return manager;
+      this.#sharing.works("batches");
+      return { manager, hasFewCopies: few !== undefined };
     } catch (error) {
       this.#wasThere ||= codeOf(error) === NO_LEADER;
-      if (!this.#wasTold) {
-        this.#logger.warn(
-          `fleet: files and batches are not shared now, since ${whyAway(error, this.#connection)}`,
-        );
-      }
-      this.#wasTold = true;
+      this.#sharing.failed("batches", error);
       throw error;
     }
   }
