@@ -77,8 +77,12 @@ export async function warmUpFirst(
     return undefined;
   }
   const full = Math.min(fullStep(settings), room);
-  await engine.rehearse(() => promptMs(engine, full));
-  onProgress();
+  // Slots do not know that what they have of a rehearsal was never computed: others would begin with it.
+  if (await emptySlots(engine, slotsOf(settings))) {
+    await engine.rehearse(() => promptMs(engine, full));
+    await emptySlots(engine, slotsOf(settings));
+    onProgress();
+  }
   const first = await promptMs(engine, full);
   onProgress();
   for (const part of mediaOf(engine)) {
@@ -95,13 +99,15 @@ export async function warmUpFirst(
  * What has been read is nobody's conversation: it must not be saved with those of clients, and no prompt may go on from
  * it. They have a first token in common at least, and without that one a prompt is read in other steps, which round
  * otherwise.
+ * @returns false for the stock engine, which cannot, and saves none
  */
-async function emptySlots(engine: LaterEngine, slots: readonly number[]): Promise<void> {
+async function emptySlots(engine: LaterEngine, slots: readonly number[]): Promise<boolean> {
   try {
     for (const slot of slots) await engine.slots({ action: "erase", slot }, NEVER);
+    return true;
   } catch (error) {
-    // The stock engine saves none.
     if (!(error instanceof ServiceError)) throw error;
+    return false;
   }
 }
 
