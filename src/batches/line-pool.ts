@@ -144,6 +144,11 @@ export class LinePool {
       const { queue } = member.source;
       const attempt = await this.#guarded(member, async () => await queue.take(model, this.#now()));
       if (!attempt) continue;
+      if (!this.#members.has(member)) {
+        // It has left meanwhile, and its owner may have been told that none of its lines is running.
+        queue.giveBack(attempt, this.#now());
+        continue;
+      }
       this.#turns.took(member);
       member.running += 1;
       return { member, attempt };

@@ -12,6 +12,7 @@ import { REQUEST_LINE } from "../http/middleware/request-log.ts";
 import type { Life } from "../http/errors/serving.ts";
 import { createInference } from "../inference/create-inference.ts";
 import type { Inference } from "../inference/inference.ts";
+import type { MakeElsewhere } from "../inference/make-grammar.ts";
 import { createMetrics } from "../metrics/create-metrics.ts";
 import type { ScrapedGauges } from "../metrics/scraped-gauges.ts";
 import { memoryTotal } from "../machine/memory-limits.ts";
@@ -126,6 +127,7 @@ export async function createServices(
   const batches = fleet?.batches({ ...batchParts, own: ownBatches }) ?? ownBatches;
   if (fleet?.peers) store.usePeers(fleet.peers);
   const grammars = new GrammarThread();
+  const makeElsewhere: MakeElsewhere = (work, signal) => grammars.make(work, signal);
   const ownInference: Inference = createInference({
     models: ownModels,
     metrics,
@@ -136,9 +138,9 @@ export async function createServices(
     },
     isBackground: isBatchWork,
     followWork: fleet?.followWork ?? activity.followWork,
-    makeElsewhere: (work, signal) => grammars.make(work, signal),
+    makeElsewhere,
   });
-  const inference = fleet?.around(ownInference) ?? ownInference;
+  const inference = fleet?.around(ownInference, makeElsewhere) ?? ownInference;
   activity.subscribe(events);
   activity.onRequestEnd(({ head, end, isSocketChat, logged }) => {
     // Of others, the HTTP side writes the line.

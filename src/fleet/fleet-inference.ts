@@ -3,6 +3,8 @@ import { checkCallDepths, checkSchemas } from "../engine/request-limits.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { Deadline } from "../inference/deadline.ts";
 import type { Inference, InferenceRequest, InferenceStream } from "../inference/inference.ts";
+import { grammarMaker, type MakeElsewhere } from "../inference/make-grammar.ts";
+import { readyFormat } from "../inference/ready-format.ts";
 import { SHORT_CALLS, type ShortCall } from "./call-schemas.ts";
 import type { FoundModel } from "./dispatch.ts";
 import { FleetAnswers, type FleetAnswersOptions } from "./fleet-answers.ts";
@@ -16,6 +18,7 @@ export interface FleetInferenceOptions extends FleetAnswersOptions {
   readonly local: Inference;
   /** Whether what is asked for now can wait for everything else. */
   readonly isBackground: () => boolean;
+  readonly makeElsewhere: MakeElsewhere;
 }
 
 /** What requests other than generations have in common. */
@@ -44,13 +47,15 @@ export class FleetInference implements Inference {
   }
 
   async generate(request: InferenceRequest, signal: AbortSignal): Promise<InferenceStream> {
-    const { local } = this.#options;
+    const { local, makeElsewhere } = this.#options;
     const arrivedAt = performance.now();
     const model = request.slot === undefined ? await this.#find(request.model) : undefined;
     if (!model) return await this.#alone(request, local.generate(request, signal));
     checkCallDepths(request.input);
     checkSchemas(request);
-    return await this.#answers.generate(model, request, arrivedAt, signal);
+    // Another machine is sent the grammar, not what it is made of.
+    const format = await readyFormat(request.format, grammarMaker(makeElsewhere, signal));
+    return await this.#answers.generate(model, { ...request, format }, arrivedAt, signal);
   }
 
   async embed(...[request, signal]: Parameters<Inference["embed"]>): ReturnType<Inference["embed"]> {

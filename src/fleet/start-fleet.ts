@@ -9,6 +9,7 @@ import { ServiceError } from "../errors/service-error.ts";
 import type { FollowRequest } from "../http/middleware/request-log.ts";
 import type { FollowWork } from "../inference/follow-work.ts";
 import type { Inference } from "../inference/inference.ts";
+import type { MakeElsewhere } from "../inference/make-grammar.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Models } from "../models/models.ts";
 import { BatchModels } from "./batches/batch-models.ts";
@@ -68,7 +69,7 @@ export interface Fleet extends FleetView {
   /** The files and batches of all machines, beside those of this one. */
   batches(options: OwnBatches): FleetBatches;
   /** The inference of all machines, around that of this one. */
-  around(local: Inference): Inference;
+  around(local: Inference, makeElsewhere: MakeElsewhere): Inference;
   /** Says that this machine leaves, and closes the connection. */
   close(): Promise<void>;
 }
@@ -130,9 +131,10 @@ export function startFleet(options: FleetOptions): Fleet {
         selfId,
         models: new BatchModels({ self, presence, models }),
       }),
-    around: (local) =>
+    around: (local, makeElsewhere) =>
       new FleetInference({
         local,
+        makeElsewhere,
         dispatch,
         calls,
         metrics,

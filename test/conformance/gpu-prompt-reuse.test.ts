@@ -6,6 +6,7 @@ import {
   engineSpec,
   NEVER,
   promptRequest,
+  SHIPPED_MODEL,
   temporaryFolder,
   textOf,
   writeModel,
@@ -59,5 +60,17 @@ describe.skipIf(!testGpu)(
         expect(turns.map(({ text }) => text)).toEqual(afresh);
       },
     );
+
+    test("are not those of the warm-up, of which nothing was computed at first", async () => {
+      const spec = { ...onGpu, contextSize: 256, batchSize: 64, slots: 1, promptCacheBytes: 1 << 24 };
+      const engine = await startGpuEngine(engineSpec(SHIPPED_MODEL, spec), {});
+      onTestFinished(async () => await engine.close());
+      const ask = async (cachePrompt: boolean): Promise<string> => {
+        // The warm-up's own words.
+        const request = promptRequest(" a".repeat(48), { maxTokens: 8, cachePrompt });
+        return textOf(await collect(generated(engine, request, NEVER)));
+      };
+      expect(await ask(true)).toBe(await ask(false));
+    });
   },
 );

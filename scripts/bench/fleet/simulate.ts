@@ -5,6 +5,7 @@ import { Presence } from "../../../src/fleet/presence.ts";
 import { RemoteCalls } from "../../../src/fleet/remote-calls.ts";
 import { ServedCalls } from "../../../src/fleet/served-calls.ts";
 import type { Inference } from "../../../src/inference/inference.ts";
+import { makeGrammar } from "../../../src/schema/grammar-work.ts";
 import { FakeMetrics } from "../../../test/support/fake-metrics.ts";
 import { FakeModels } from "../../../test/support/fake-models.ts";
 import { beat, card, cardModel, FleetWire } from "../../../test/support/fleet-wire.ts";
@@ -102,6 +103,7 @@ function machine(wire: FleetWire, index: number, isEntrance: boolean, queueSize:
     config: { engine: { request_timeout: Number.POSITIVE_INFINITY } },
     logger,
     isBackground: () => false,
+    makeElsewhere: async (work) => makeGrammar(work),
   });
   const close = (): void => {
     for (const part of [presence, dispatch, calls, served]) part.close();

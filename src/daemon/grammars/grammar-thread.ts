@@ -3,6 +3,7 @@ import { Worker } from "node:worker_threads";
 import { abortable } from "../../async/abortable.ts";
 import { Mutex } from "../../async/mutex.ts";
 import { backgroundTimer } from "../../async/watchdog.ts";
+import { ServiceError } from "../../errors/service-error.ts";
 import type { GrammarResult, GrammarWork } from "../../schema/grammar-work.ts";
 
 /** What work costs is counted, and the most of it takes a second or two of a processor, unless we have missed something. */
@@ -14,13 +15,11 @@ const STACK_MB = 4;
 /** A grammar has 256 KiB at most; what it is made of takes some fifty times as much. */
 const HEAP_MB = 512;
 
-const TOO_LARGE: GrammarResult = {
-  kind: "refused",
-  reason: "The schema is too large: following it would take too long.",
-  path: "",
-  keyword: "",
-  tool: undefined,
-};
+/** Work for which one or several requests wait, such as those of an answer with several choices: it is done once. */
+interface Asked {
+  askers: number;
+  result?: Promise<GrammarResult>;
+}
 
 /**
  * Makes grammars in a thread, one after the other, while the daemon passes on other requests' tokens. The thread begins with
@@ -28,23 +27,38 @@ const TOO_LARGE: GrammarResult = {
  */
 export class GrammarThread {
   readonly #mutex = new Mutex();
+  readonly #mostMs: number;
+  /** By the work. */
+  readonly #asked = new Map<string, Asked>();
   #worker: Worker | undefined;
   #idle: NodeJS.Timeout | undefined;
+
+  /** @param mostMs for which one grammar may be in the making */
+  constructor(mostMs: number = MOST_MS) {
+    this.#mostMs = mostMs;
+  }
 
   /**
    * Refuses what takes too long, or more memory than the thread has.
    * @throws the signal's reason when it aborts: work that has begun then still comes to its end
    */
   async make(work: GrammarWork, signal: AbortSignal): Promise<GrammarResult> {
-    const turn = await this.#mutex.lock(signal);
-    clearTimeout(this.#idle);
-    const result = this.#ask(work).finally(() => {
-      this.#idle = backgroundTimer(() => void this.close(), IDLE_MS);
-      turn[Symbol.dispose]();
-    });
-    return await abortable(result, signal);
+    const key = JSON.stringify(work);
+    const asked = this.#asked.get(key) ?? { askers: 0 };
+    this.#asked.set(key, asked);
+    asked.askers += 1;
+    try {
+      const turn = await this.#mutex.lock(signal);
+      if (asked.result) turn[Symbol.dispose]();
+      else asked.result = this.#inTurn(work, turn);
+      return await abortable(asked.result, signal);
+    } finally {
+      asked.askers -= 1;
+      if (asked.askers === 0) this.#asked.delete(key);
+    }
   }
 
+  /** Ends the thread; work that has begun fails. */
   async close(): Promise<void> {
     clearTimeout(this.#idle);
     const worker = this.#worker;
@@ -52,28 +66,39 @@ export class GrammarThread {
     await worker?.terminate();
   }
 
+  async #inTurn(work: GrammarWork, turn: Disposable): Promise<GrammarResult> {
+    clearTimeout(this.#idle);
+    try {
+      return await this.#ask(work);
+    } finally {
+      this.#idle = backgroundTimer(() => void this.close(), IDLE_MS);
+      turn[Symbol.dispose]();
+    }
+  }
+
   async #ask(work: GrammarWork): Promise<GrammarResult> {
     const worker = (this.#worker ??= this.#start());
-    const { promise, resolve } = Promise.withResolvers<GrammarResult>();
-    const fail = (): void => {
-      resolve(TOO_LARGE);
+    const { promise, resolve, reject } = Promise.withResolvers<GrammarResult>();
+    const late = backgroundTimer(() => {
+      resolve(tooLarge(work));
       void this.close();
-    };
-    const late = backgroundTimer(fail, MOST_MS);
+    }, this.#mostMs);
+    const fail = (error: Error): void => (isExhausted(error) ? resolve(tooLarge(work)) : reject(error));
+    const end = (): void => reject(new ServiceError("shutting_down", "The daemon is shutting down."));
     worker.on("message", resolve);
     worker.on("error", fail);
-    worker.on("exit", fail);
+    worker.on("exit", end);
     // Nothing else may keep the daemon's process alive.
     worker.ref();
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
-    worker.postMessage(work);
     try {
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+      worker.postMessage(work);
       return await promise;
     } finally {
       clearTimeout(late);
       worker.off("message", resolve);
       worker.off("error", fail);
-      worker.off("exit", fail);
+      worker.off("exit", end);
       worker.unref();
     }
   }
@@ -89,4 +114,16 @@ export class GrammarThread {
     };
     return worker.on("error", forget).on("exit", forget);
   }
+}
+
+/** Whether the thread had too little memory, of which its stack is a part; other errors are ours. */
+function isExhausted(error: Error): boolean {
+  return error.name === "RangeError" || ("code" in error && error.code === "ERR_WORKER_OUT_OF_MEMORY");
+}
+
+function tooLarge({ kind }: GrammarWork): GrammarResult {
+  if (kind === "rest") return { kind: "made", grammar: undefined, unenforced: [] };
+  if (kind === "texts") return { kind: "unsayable", message: "following it would take too long" };
+  const reason = "The schema is too large: following it would take too long.";
+  return { kind: "refused", reason, path: "", keyword: "", tool: undefined };
 }

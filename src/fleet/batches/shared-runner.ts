@@ -119,7 +119,7 @@ export class SharedRunner {
   /** Never rejects. */
   async #watch(): Promise<void> {
     while (!this.#stopping.signal.aborted) {
-      const news = this.#news.ofOthers;
+      const news = this.#news.ofOthers();
       if ((await this.#options.place.home()) === "fleet") {
         await this.#takeAll().catch(() => undefined);
       }

@@ -10,8 +10,8 @@ export function isStore(name: string): name is Store {
   return Object.hasOwn(STORES, name);
 }
 
-/** Where the installer for Linux and distributions put the models of Ollama's own account. */
-const OLLAMA_ACCOUNTS = ["/usr/share/ollama/.ollama/models", "/var/lib/ollama"];
+/** Where the installer for Linux, NixOS and other distributions put the models of Ollama's own account. */
+const OLLAMA_ACCOUNTS = ["/usr/share/ollama/.ollama/models", "/var/lib/ollama/models", "/var/lib/ollama"];
 
 /** The folders where a program keeps its models, the likeliest first. */
 export async function storeFolders(

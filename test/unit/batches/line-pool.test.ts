@@ -78,3 +78,22 @@ test("what fails a batch is told when none of its lines is being run", async () 
   long.resolve(undefined);
   expect(await over).toMatchObject({ message: "no disk" });
 });
+
+test("a line that is taken while its batch is stopped is not run", async () => {
+  const stop = new AbortController();
+  const ran: string[] = [];
+  const stopped = batchOf(3, () => ran.push("stopped"));
+  const { queue } = stopped;
+  const take = queue.take.bind(queue);
+  vi.spyOn(queue, "take").mockImplementation(async (...args) => {
+    const attempt = await take(...args);
+    stop.abort();
+    return attempt;
+  });
+  const pool = new LinePool(2);
+  await Promise.all([
+    pool.run({ ...stopped, signal: stop.signal }),
+    pool.run(batchOf(3, () => ran.push("other"))),
+  ]);
+  expect(ran).toEqual(["other", "other", "other"]);
+});

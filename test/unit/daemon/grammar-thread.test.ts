@@ -50,11 +50,44 @@ describe("the thread that makes grammars", () => {
     expect(await next).toMatchObject({ kind: "made" });
   });
 
-  test("refuses what it has not made when it ends, and begins anew", async () => {
+  test("makes once what several requests wait for", async () => {
+    const leave = new AbortController();
+    const left = thread.make(LARGE, leave.signal);
+    const stay = [thread.make(LARGE, NEVER), thread.make(LARGE, NEVER)];
+    leave.abort(new Error("gone"));
+    await expect(left).rejects.toThrow("gone");
+    const [first, second] = await Promise.all(stay);
+    expect(first).toMatchObject({ kind: "made" });
+    expect(second).toBe(first);
+  });
+
+  test.each<[string, GrammarWork, object]>([
+    ["a schema", LARGE, { kind: "refused", reason: expect.stringContaining("too large") }],
+    [
+      "a list of texts",
+      { kind: "texts", language: "choice", given: Array.from({ length: 20_000 }, (_, at) => `${at * at}`) },
+      { kind: "unsayable", message: expect.stringContaining("too long") },
+    ],
+    [
+      "the rest of an answer",
+      { kind: "rest", grammar: 'root ::= ("a" | "a" root)*', beginning: "a".repeat(50_000) },
+      { kind: "made", grammar: undefined },
+    ],
+  ])("ends with what takes too long: %s", async (_what, work, result) => {
+    const impatient = new GrammarThread(1);
+    expect(await impatient.make(work, NEVER)).toMatchObject(result);
+    await impatient.close();
+  });
+
+  test("tells an error of ours as such, and begins anew", async () => {
+    const broken: GrammarWork = JSON.parse('{ "kind": "calls", "tools": null }');
+    await expect(thread.make(broken, NEVER)).rejects.toThrow("null");
+    expect(await thread.make({ kind: "schema", schema: true }, NEVER)).toMatchObject({ kind: "made" });
+  });
+
+  test("fails what it has not made when it ends with the daemon", async () => {
     const late = thread.make(LARGE, NEVER);
     await new Promise((resolve) => setImmediate(resolve));
-    await thread.close();
-    expect(await late).toMatchObject({ kind: "refused", reason: expect.stringContaining("too large") });
-    expect(await thread.make({ kind: "schema", schema: true }, NEVER)).toMatchObject({ kind: "made" });
+    await Promise.all([expect(late).rejects.toMatchObject({ code: "shutting_down" }), thread.close()]);
   });
 });

@@ -64,6 +64,7 @@ async function entrance(options: {
     config: configSchema.parse({}),
     logger: pino({ level: "silent" }),
     isBackground,
+    makeElsewhere: () => expect.fail(),
   });
   return { inference, engine, metrics, dispatch, alias };
 }
@@ -171,4 +172,18 @@ test("an answer goes on from the tokens of a machine that is gone, and tells wha
   expect(begin.mock.lastCall?.[2].continues).toMatchObject({ hasTold: true });
   expect(moved).toEqual({ times: 1, otherTokens: 1 });
   expect(near.metrics.moves).toEqual([false]);
+});
+
+test("another machine gets the grammar of what a text must be, and nothing of what no grammar can say", async () => {
+  const wire = new FleetWire();
+  const far = otherMachine(wire);
+  const { inference, alias } = await entrance({ wire, isBackground: () => false, isFar: true });
+  const ask = async (given: string) => {
+    const format = { type: "texts", language: "regex", given, param: "regex" } as const;
+    return await inference.generate({ ...REQUEST, model: alias, format }, never);
+  };
+  await Array.fromAsync((await ask("a|b")).events);
+  expect(far.engine.requests).toMatchObject([{ format: { type: "grammar", param: "regex" } }]);
+  await expect(ask(String.raw`(a)\1`)).rejects.toMatchObject({ code: "invalid_parameter", param: "regex" });
+  expect(far.engine.requests).toHaveLength(1);
 });

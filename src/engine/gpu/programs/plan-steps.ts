@@ -118,7 +118,11 @@ function planStages(
 /** The second step needs the first, and both are small and have as many threads. */
 function isChain(a: Step | undefined, b: Step | undefined): boolean {
   return (
-    a !== undefined && b !== undefined && areInOrder(a, b) && a.workgroups + b.workgroups <= MOST_CHAINED
+    a !== undefined &&
+    b !== undefined &&
+    areInOrder(a, b) &&
+    a.fusible.program.threads === b.fusible.program.threads &&
+    a.workgroups + b.workgroups <= MOST_CHAINED
   );
 }
 
@@ -137,8 +141,7 @@ function keepQueries(given: readonly Step[], projections: readonly Projection[])
     const size = FLOAT_BYTES * multiply.fusible.rows * multiply.workgroups;
     if (from.resource.size !== size || to.resource.size !== size) continue;
     if (!consume.entries.some((entry) => isSame(entry, from))) continue;
-    if (!given.slice(next + 1).some((later) => writtenBy(later).some((entry) => overlap(entry, from))))
-      continue;
+    if (!isFree(from, given.slice(next + 1))) continue;
     const moved = [product, addition, next].filter((at) => at !== undefined);
     const before = [product, addition].flatMap((at) => given[at ?? -1]?.entries ?? []);
     if (before.some((entry) => overlap(entry, to))) continue;
@@ -148,6 +151,14 @@ function keepQueries(given: readonly Step[], projections: readonly Projection[])
     }
   }
   return steps;
+}
+
+/** The next step that has to do with what is there is a product that puts its result there, and reads nothing of it. */
+function isFree(place: BufferEntry, steps: readonly Step[]): boolean {
+  const next = steps.find(({ entries }) => entries.some((entry) => overlap(entry, place)));
+  if (next?.fusible.kind !== "product") return false;
+  const written = writtenBy(next);
+  return next.entries.every((entry) => written.includes(entry) || !overlap(entry, place));
 }
 
 function withMoved(step: Step, from: BufferEntry, { resource }: BufferEntry): Step {

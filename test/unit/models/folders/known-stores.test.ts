@@ -14,6 +14,7 @@ it("Ollama's models are where its variable says, else in its home or its account
   expect(await storeFolders("ollama", { OLLAMA_MODELS: "" }, "/home/ada")).toEqual([
     path.join("/home/ada", ".ollama/models"),
     "/usr/share/ollama/.ollama/models",
+    "/var/lib/ollama/models",
     "/var/lib/ollama",
   ]);
 });

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { readdirSync, rmSync } from "node:fs";
+import { readdirSync, rmSync, truncateSync } from "node:fs";
 import { createServer, type IncomingMessage, request } from "node:http";
 import path from "node:path";
 import { getRequestListener } from "@hono/node-server";
@@ -92,11 +92,14 @@ test("a part of a file is read, and the list has no files of other purposes", as
   });
 });
 
-test("content that is gone from the disk is not found", async () => {
+test.each([
+  ["is gone from", rmSync],
+  ["has lost a part on", (file: string) => truncateSync(file, 1)],
+])("content that %s the disk is not found", async (_what, lose) => {
   const { app, folder } = await setUp();
   const stored = await app.request("/v1/files", form({ file: FILE, purpose: "batch" }));
   const { id }: { id: string } = JSON.parse(await stored.text());
-  rmSync(path.join(folder, "batches/data/files", id));
+  lose(path.join(folder, "batches/data/files", id));
   const answer = await app.request(`/v1/files/${id}/content`);
   expect(answer.status).toBe(404);
   expect(await answer.json()).toMatchObject({ error: { code: "file_not_found" } });

@@ -260,3 +260,26 @@ test("an addition and a norm of one row run one after the other in one workgroup
   expect(programs([sum, step("norm", [INPUT, bias(0, 1024), KEY])])).toEqual(["addition norm"]);
   expect(programs([sum, step("norm", [INPUT, bias(0, 1024), KEY], 2)])).toBeUndefined();
 });
+
+test("steps one after the other in one workgroup have as many threads", () => {
+  const sum = step("addition", [INPUT, QUERY], 2);
+  expect(programs([sum, step("norm", [INPUT, bias(0, 1024), KEY], 1, 128)])).toBeUndefined();
+  const chain = "rotation cache-write";
+  const { fusible, ...ranges } = LLAMA[5]!;
+  const wide = { ...ranges, fusible: { ...fusible, program: { ...fusible.program, threads: 512 } } };
+  expect(programs(LLAMA)?.join()).toContain(chain);
+  expect(programs(changed(LLAMA, 5, wide))?.join()).not.toContain(chain);
+});
+
+test("queries stay where a step reads them again, though a later one puts something there", () => {
+  const placeOfQueries = (steps: readonly Step[]): unknown => range(planSteps(steps)?.steps[0], 2);
+  const moved = range(LLAMA[1], 2);
+  expect(placeOfQueries(LLAMA)).toEqual(moved);
+  // Keys are made of them before values lie there.
+  const read = changed(LLAMA, 3, step("product", [weight(2), QUERY, KEY], 32));
+  const [query, rotated, value, key, ...rest] = read;
+  expect(placeOfQueries([query!, rotated!, key!, value!, ...rest])).not.toEqual(moved);
+  // A norm that reads them and puts its own result there.
+  const norm = step("norm", [QUERY, bias(0, 256), QUERY], 4);
+  expect(placeOfQueries([query!, rotated!, product(1, KEY), norm])).not.toEqual(moved);
+});
