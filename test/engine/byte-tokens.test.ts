@@ -26,6 +26,11 @@ afterAll(async () => {
   fs.rmSync(folder, { recursive: true, force: true });
 });
 
+/** The vocabulary's bytes follow its three first tokens. */
+function isByte({ id }: { id: number }): boolean {
+  return id >= 3 + 0x80 && id < 3 + 0x100;
+}
+
 test("pieces keep their log-probabilities, with exact bytes, where tokens or alternatives are parts of characters", async () => {
   const sampling = { temperature: 1.5, seed: 7, ignoreEos: true };
   const events = await collect(
@@ -35,8 +40,6 @@ test("pieces keep their log-probabilities, with exact bytes, where tokens or alt
   expect(pieces.length).toBeGreaterThan(10);
   const told = pieces.map(({ logprobs }) => logprobs ?? []);
   expect(told.filter((logprobs) => logprobs.length === 0)).toEqual([]);
-  // The vocabulary's bytes follow its three first tokens.
-  const isByte = ({ id }: { id: number }): boolean => id >= 3 + 0x80 && id < 3 + 0x100;
   const alternatives = told.flat().flatMap(({ top }) => top.filter(isByte));
   expect(alternatives.length).toBeGreaterThan(20);
   for (const { id, bytes } of alternatives) expect(bytes).toEqual([id - 3]);
