@@ -1,3 +1,4 @@
+import { isRefused, natsTrouble } from "../../dialects/management/nats-trouble.ts";
 import type { DaemonLook } from "./daemon-look.ts";
 import { type Check, type Finding, note, ok, problem } from "./check.ts";
 
@@ -18,11 +19,12 @@ function finding(fleet: DaemonLook["fleet"]): Finding {
     );
   }
   if (!fleet.connected) {
-    const why = fleet.problem === undefined ? "" : ` (${fleet.problem})`;
     return problem(
       NAME,
-      `the NATS server is not reachable${why}; this machine works alone`,
-      "Start the NATS server, or correct fleet.nats.",
+      `the NATS server ${natsTrouble(fleet.problem)}; this machine works alone`,
+      isRefused(fleet.problem)
+        ? "Correct them in fleet.nats, or fleet.credentials, then run daybreak stop and start it again."
+        : "Start the NATS server, or correct fleet.nats.",
     );
   }
   const { length } = fleet.machines;

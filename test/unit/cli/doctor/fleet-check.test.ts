@@ -7,7 +7,8 @@ const ALONE = { joined: true, connected: false, name: "desk", machines: [{}] };
 
 test.each([
   [{ ...ALONE, joined: false }, "note", /started without it/],
-  [{ ...ALONE, problem: "Authorization Violation" }, "problem", /\(Authorization Violation\)/],
+  [{ ...ALONE, problem: "Authorization Violation" }, "problem", /refuses the user and password/],
+  [{ ...ALONE, problem: "connect ECONNREFUSED" }, "problem", /not reachable \(connect ECONNREFUSED\)/],
   [{ ...ALONE, connected: true, machines: [{}, {}] }, "ok", /joined as desk, 2 machines/],
   [undefined, "note", /no daemon tells of it/],
 ])("of %j the doctor says %s", async (fleet, verdict, message) => {
