@@ -1,3 +1,4 @@
+import { abortable } from "../async/abortable.ts";
 import type { ChosenTokens, InferenceEvent } from "../inference/inference.ts";
 import type { TokenLogprob } from "../engine/protocol/generation.ts";
 import { joinPieces } from "../engine/protocol/join-pieces.ts";
@@ -44,11 +45,9 @@ export class ReportSender {
   /** Resolves when there is room for more. */
   async room(signal: AbortSignal): Promise<void> {
     while (this.#sentBytes - this.#readBytes >= WINDOW_BYTES) {
-      signal.throwIfAborted();
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-        signal.addEventListener("abort", () => resolve(), { once: true });
-      });
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#wake = resolve;
+      await abortable(promise, signal);
     }
   }
 

@@ -115,7 +115,6 @@ describe.skipIf(NATS_SERVER === null)("after a power failure of the NATS server"
     isOpen.resolve();
     await completes(id);
     expect(await outputOf(two.batches, id)).toEqual(named(LINES).map((line) => [line, "succeeded", "m"]));
-    console.log([...runs.values()].filter((count) => count > 1).length);
   });
 
   test("a batch that was created since is gone, and so is its file; others go on", async () => {

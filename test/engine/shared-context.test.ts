@@ -1,4 +1,5 @@
 import fs from "node:fs";
+import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { configSchema } from "../../src/config/schema.ts";
 import type { Engine } from "../../src/engine/engine.ts";
@@ -98,7 +99,11 @@ describe("requests that together need more than the context", () => {
   test("never fail for lack of room, even if nobody gives each its part", async () => {
     const endless = promptRequest("one two three", { maxTokens: undefined, sampling: { ignoreEos: true } });
     const answers = await Promise.all(
-      [0, 1, 2, 3].map(async () => doneOf(await collect(generated(engine, endless, NEVER)))),
+      [0, 1, 2, 3].map(async (index) => {
+        // The last ones come when the first fill the context.
+        await setTimeout(index * 80);
+        return doneOf(await collect(generated(engine, endless, NEVER)));
+      }),
     );
     expect(answers.map(({ reason }) => reason)).toEqual(Array(4).fill("length"));
   });

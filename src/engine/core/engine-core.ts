@@ -29,11 +29,12 @@ import { endsWithMedia, MediaEnding, noTextAfterMedia } from "./media-ending.ts"
 import type { EngineFiles, EnginePlatform } from "./platform.ts";
 import { draftCostPatch } from "./draft-cost.ts";
 import { promptReusePatch } from "./prompt-reuse.ts";
+import { promptText } from "./prompt-text.ts";
 import type { AcceptedResult, ResultReceiver } from "./loop-request.ts";
 import { withReadableImages } from "./readable-images.ts";
 import { canReasonUnasked } from "./reasoning-of-template.ts";
 import { RequestLoop } from "./request-loop.ts";
-import { SharedRoom } from "./shared-room.ts";
+import { type RoomShare, SharedRoom } from "./shared-room.ts";
 import { checkSpecialTokens, checkSpecialTokensOf } from "./special-token-limit.ts";
 import { Slots } from "./slots.ts";
 import { StepControl } from "./step-control.ts";
@@ -184,7 +185,7 @@ export class EngineCore {
     if (has(request, "image") && !this.info.hasImageInput) throw unsupported("see images");
     if (has(request, "audio") && !this.info.hasAudioInput) throw unsupported("hear audio");
     if (endsWithMedia(request) && (await this.#mediaEnding.isBare(signal))) throw noTextAfterMedia();
-    using share = this.#sharedRoom?.enter(request.maxTokens);
+    using share = await this.#enter(promptText(request.input), request.maxTokens, signal);
     const reader = new AnswerReader(request, share, onEvent);
     const { body, files, isChat } = call;
     try {
@@ -209,6 +210,8 @@ export class EngineCore {
     // last piece.
     using held = new DisposableStack();
     if (this.#purpose === "generate") held.use(await this.#prompts.lock(signal));
+    const share = await this.#enter(text, 0, signal);
+    if (share) held.use(share);
     const body = { _name: "embd_req", data_json: toRequestJson({ input: text }), files: [] as [] } as const;
     return readEmbedding(await this.#only("embedding", body, signal));
   }
@@ -262,6 +265,17 @@ export class EngineCore {
   /** Ends the engine's worker; calls in flight are not answered. */
   close(): void {
     this.#session.close();
+  }
+
+  /** Waits for room in a context that slots share. */
+  async #enter(
+    prompt: string,
+    maxTokens: number | undefined,
+    signal: AbortSignal,
+  ): Promise<RoomShare | undefined> {
+    if (!this.#sharedRoom) return undefined;
+    const promptTokens = this.#sharedRoom.isEmpty ? 0 : await this.#tokenizer.count(prompt, signal);
+    return await this.#sharedRoom.enter({ promptTokens, maxTokens, signal });
   }
 
   /** Runs a request that has one result. */

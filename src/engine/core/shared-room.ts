@@ -1,3 +1,4 @@
+import { abortable } from "../../async/abortable.ts";
 import type { CompletionChunk } from "./completion-chunk.ts";
 
 /** Tokens beyond those that are known: a result is up to one step late, one step is being computed, and one comes next. */
@@ -11,6 +12,7 @@ export class SharedRoom {
   readonly #contextTokens: number;
   readonly #steps: () => number;
   readonly #shares = new Set<RoomShare>();
+  #nextLeave = Promise.withResolvers<void>();
 
   /**
    * @param steps how many the engine has begun; each gives a generation at most one token, and guesses, for which the kernels
@@ -21,17 +23,43 @@ export class SharedRoom {
     this.#steps = steps;
   }
 
-  /** Dispose the share when its generation has left its slot. */
-  enter(maxTokens = Number.POSITIVE_INFINITY): RoomShare {
+  /** True when no generation has a share. */
+  get isEmpty(): boolean {
+    return this.#shares.size === 0;
+  }
+
+  /**
+   * Resolves when there is room for the prompt: one that is read while it does not fit is an error for all. Others end to
+   * make that room. Dispose the share when its generation has left its slot.
+   */
+  async enter({ promptTokens, maxTokens, signal }: Entrance): Promise<RoomShare> {
     const share = new RoomShare({
-      maxTokens,
+      // The engine refuses one that does not fit alone, and nobody has to end for that.
+      promptTokens: promptTokens < this.#contextTokens ? promptTokens : 0,
+      maxTokens: maxTokens ?? Number.POSITIVE_INFINITY,
       steps: this.#steps,
-      // One that is alone ends by llama.cpp's own limit, with the last token that fits.
-      isOver: () => this.#shares.size > 1 && this.#used() > this.#contextTokens,
-      leave: () => this.#shares.delete(share),
+      isOver: () => this.#isOver(),
+      leave: () => this.#leave(share),
     });
     this.#shares.add(share);
+    try {
+      while (this.#isOver()) await abortable(this.#nextLeave.promise, signal);
+    } catch (error) {
+      this.#leave(share);
+      throw error;
+    }
     return share;
+  }
+
+  /** One that is alone ends by llama.cpp's own limit, with the last token that fits. */
+  #isOver(): boolean {
+    return this.#shares.size > 1 && this.#used() > this.#contextTokens;
+  }
+
+  #leave(share: RoomShare): void {
+    if (!this.#shares.delete(share)) return;
+    this.#nextLeave.resolve();
+    this.#nextLeave = Promise.withResolvers();
   }
 
   #used(): number {
@@ -41,7 +69,15 @@ export class SharedRoom {
   }
 }
 
+interface Entrance {
+  /** As far as it is known; corrected when the engine has counted it. */
+  readonly promptTokens: number;
+  readonly maxTokens: number | undefined;
+  readonly signal: AbortSignal;
+}
+
 interface RoomShareOptions {
+  readonly promptTokens: number;
   readonly maxTokens: number;
   readonly steps: () => number;
   readonly isOver: () => boolean;
@@ -51,12 +87,13 @@ interface RoomShareOptions {
 /** What one generation uses. */
 export class RoomShare implements Disposable {
   readonly #options: RoomShareOptions;
-  #promptTokens = 0;
+  #promptTokens: number;
   /** The last number that is known, and the steps at that time. */
   #known: { readonly tokens: number; readonly steps: number } | undefined;
 
   constructor(options: RoomShareOptions) {
     this.#options = options;
+    this.#promptTokens = options.promptTokens;
   }
 
   /** Most tokens that the answer may have so far. Those that are part of a character or of markup come without a result. */

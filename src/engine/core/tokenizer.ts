@@ -34,6 +34,16 @@ export class Tokenizer {
     );
   }
 
+  /** Tokens of a prompt; 0 where they cannot be counted: on the stock WASM, or if the engine will refuse the text. */
+  async count(prompt: string, signal: AbortSignal): Promise<number> {
+    try {
+      return (await this.tokenize(prompt, { addSpecial: true, parseSpecial: true }, signal)).length;
+    } catch (error) {
+      if (error instanceof ServiceError) return 0;
+      throw error;
+    }
+  }
+
   /** @throws ServiceError unsupported_feature on the stock WASM */
   async pieces(tokens: TokenIds, signal: AbortSignal): Promise<TokenPieces> {
     return tokenPiecesSchema.parse(await this.#ask(signal, () => this.#session.call(PIECES_VERB, tokens)));

@@ -30,6 +30,11 @@ const SOUND = `UklGRmABAABXQVZFZm10IBAAAAABAAEAgD4AAAB9AAACABAAZGF0YTwBAAAAAAAA$
 
 type WarmUpSettings = Pick<EngineSettings, "purpose" | "batchSize" | "slots">;
 
+/** What later steps need of the engine. */
+type LaterEngine = Pick<EngineCore, "generate" | "slots"> & {
+  readonly info: Pick<EngineCore["info"], "contextSize">;
+};
+
 /** A part of the warm-up that requests need not wait for. */
 export type LaterStep = (options: LaterOptions) => Promise<unknown>;
 
@@ -73,9 +78,9 @@ export async function warmUpFirst(
   }
   const full = Math.min(fullStep(settings), room);
   // Slots do not know that what they have of a rehearsal was never computed: others would begin with it.
-  if (await emptySlots(engine, settings.slots)) {
+  if (await emptySlots(engine, slotsOf(settings))) {
     await engine.rehearse(() => promptMs(engine, full));
-    await emptySlots(engine, settings.slots);
+    await emptySlots(engine, slotsOf(settings));
     onProgress();
   }
   const first = await promptMs(engine, full);
@@ -85,18 +90,20 @@ export async function warmUpFirst(
     onProgress();
   }
   const stepMs = first < SHORT_STEP_MS ? first : await promptMs(engine, full, 1);
-  await emptySlots(engine, settings.slots);
+  await emptySlots(engine, slotsOf(settings));
   onProgress();
   return stepMs;
 }
 
 /**
- * What has been read is nobody's conversation: it must not be saved with those of clients.
+ * What has been read is nobody's conversation: it must not be saved with those of clients, and no prompt may go on from
+ * it. They have a first token in common at least, and without that one a prompt is read in other steps, which round
+ * otherwise.
  * @returns false for the stock engine, which cannot, and saves none
  */
-async function emptySlots(engine: EngineCore, count: number): Promise<boolean> {
+async function emptySlots(engine: LaterEngine, slots: readonly number[]): Promise<boolean> {
   try {
-    for (let slot = 0; slot < count; slot += 1) await engine.slots({ action: "erase", slot }, NEVER);
+    for (const slot of slots) await engine.slots({ action: "erase", slot }, NEVER);
     return true;
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
@@ -105,16 +112,25 @@ async function emptySlots(engine: EngineCore, count: number): Promise<boolean> {
 }
 
 /** The rest of {@link warmUp}: steps that several slots make, and guesses. */
-export function laterSteps(engine: EngineCore, settings: WarmUpSettings): LaterStep[] {
+export function laterSteps(engine: LaterEngine, settings: WarmUpSettings): LaterStep[] {
   if (settings.purpose !== "generate") return [];
   const full = Math.min(fullStep(settings), roomOf(engine));
-  return SMALL_STEPS.filter((count) => count < full).map(
-    (count) => (options) => promptMs(engine, count, 1, options),
-  );
+  return SMALL_STEPS.filter((count) => count < full).map((count) => async (options) => {
+    try {
+      await promptMs(engine, count, 1, options);
+    } finally {
+      // Without a slot of its own, it is done before any conversation.
+      await emptySlots(engine, options.slot === undefined ? slotsOf(settings) : [options.slot]);
+    }
+  });
+}
+
+function slotsOf({ slots }: WarmUpSettings): readonly number[] {
+  return Array.from({ length: slots }, (_, slot) => slot);
 }
 
 /** Tokens that a prompt may have. */
-function roomOf({ info }: EngineCore): number {
+function roomOf({ info }: LaterEngine): number {
   return info.contextSize - GENERATED_TOKENS - 1;
 }
 
@@ -154,7 +170,7 @@ async function perceive(engine: EngineCore, part: MediaPart): Promise<void> {
 
 /** Generates after a prompt of this many tokens; returns the duration of the prompt in milliseconds. */
 async function promptMs(
-  engine: EngineCore,
+  engine: LaterEngine,
   tokens: number,
   generated = GENERATED_TOKENS,
   { signal, slot }: LaterOptions = { signal: NEVER },

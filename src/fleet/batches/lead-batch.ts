@@ -72,7 +72,7 @@ export class BatchLeader {
   /** Queues lines again that are neither answered nor queued: a server without power may forget what it had not yet saved. */
   async requeue(batch: SharedBatch): Promise<void> {
     const { store, answers, runs, logger } = this.#options;
-    if (await runs.hasAny(batch.id)) return;
+    if (await runs.hasAny(batch.id, batch.groups.length)) return;
     const { answered } = await answers.tally(batch.id);
     if (answered.size >= batch.total) return;
     const { lines, problems } = await this.#read(batch).catch(inputGone);

@@ -1,4 +1,4 @@
-import { AckPolicy, DeliverPolicy } from "@nats-io/jetstream";
+import { AckPolicy, type ConsumerInfo, DeliverPolicy } from "@nats-io/jetstream";
 import { errors } from "@nats-io/transport-node";
 import { z } from "zod";
 import type { WaitingLine } from "../../batches/batch.ts";
@@ -119,9 +119,18 @@ export class LineRuns {
     });
   }
 
-  /** Whether lines wait, or are being run. */
-  async hasAny(batch: string): Promise<boolean> {
-    return (await this.groups(batch)).size > 0;
+  /**
+   * Whether lines wait, or are being run. After a power failure, the server may have lines of which it has also saved that
+   * they are done: it gives none of them out.
+   */
+  async hasAny(batch: string, groups: number): Promise<boolean> {
+    const queued = await this.groups(batch);
+    for (let group = 0; group < groups; group += 1) {
+      if (!queued.has(group)) continue;
+      const { num_pending: waiting, num_ack_pending: running } = await this.#consumer(batch, group);
+      if (waiting + running > 0) return true;
+    }
+    return false;
   }
 
   /** The groups of which lines wait, or are being run. */
@@ -140,8 +149,9 @@ export class LineRuns {
     });
   }
 
-  async #consumer(batch: string, group: number): Promise<void> {
-    await this.#place.use(
+  /** Makes it, if it is not there. */
+  async #consumer(batch: string, group: number): Promise<ConsumerInfo> {
+    return await this.#place.use(
       async ({ consumers }) =>
         await consumers.add(this.#place.stream("batchwork"), {
           durable_name: consumerName(batch, group),

@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type Report, reportSchema } from "../../../src/fleet/call-schemas.ts";
 import { decodeValue } from "../../../src/fleet/encode-value.ts";
@@ -179,5 +180,18 @@ describe("what a machine sends of an answer", () => {
     expect(events).toBeGreaterThan(before);
     stop.abort();
     await all;
+  });
+
+  test("keeps no listener of a wait for room that is over", async () => {
+    const { signal } = new AbortController();
+    const listeners = (): number => getEventListeners(signal, "abort").length;
+    for (let wait = 0; wait < 3; wait += 1) {
+      sender.report({ type: "answer", answer: "x".repeat(WINDOW_BYTES) });
+      const room = sender.room(signal);
+      expect(listeners()).toBe(1);
+      sender.read(sent.reduce((sum, { payload }) => sum + payload.length, 0));
+      await room;
+      expect(listeners()).toBe(0);
+    }
   });
 });

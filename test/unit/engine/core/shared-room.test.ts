@@ -1,24 +1,28 @@
+import { setImmediate } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { CompletionChunk } from "../../../../src/engine/core/completion-chunk.ts";
-import { SharedRoom } from "../../../../src/engine/core/shared-room.ts";
+import { type RoomShare, SharedRoom } from "../../../../src/engine/core/shared-room.ts";
 
 const prompt = (total: number): CompletionChunk[] => [{ prompt_progress: { processed: 0, total } }];
 const token = (predicted_n: number): CompletionChunk[] => [
   { choices: [], timings: { prompt_ms: 1, predicted_ms: 1, predicted_n } },
 ];
+const NEVER = new AbortController().signal;
 /** Markup, or a part of a character. */
 const HIDDEN: CompletionChunk[] = [];
 
 function room(contextTokens: number) {
   let steps = 0;
   const shared = new SharedRoom(contextTokens, () => steps);
-  return { shared, step: (count = 1) => (steps += count) };
+  const enter = (maxTokens?: number, promptTokens = 0, signal = NEVER): Promise<RoomShare> =>
+    shared.enter({ promptTokens, maxTokens, signal });
+  return { shared, enter, step: (count = 1) => (steps += count) };
 }
 
 describe("answers in a shared context", () => {
-  test("end one by one before it is full, and what one leaves is free for the others", () => {
-    const { shared, step } = room(100);
-    const [first, second] = [shared.enter(undefined), shared.enter(undefined)];
+  test("end one by one before it is full, and what one leaves is free for the others", async () => {
+    const { enter, step } = room(100);
+    const [first, second] = [await enter(), await enter()];
     for (const share of [first, second]) expect(share.take(prompt(20))).toBe(true);
     let count = 0;
     do {
@@ -30,9 +34,9 @@ describe("answers in a shared context", () => {
     expect([first, second].map((share) => share.take(token(count + 1)))).toEqual([true, true]);
   });
 
-  test("count tokens without results by the steps that have been", () => {
-    const { shared, step } = room(100);
-    const [silent, other] = [shared.enter(undefined), shared.enter(undefined)];
+  test("count tokens without results by the steps that have been", async () => {
+    const { enter, step } = room(100);
+    const [silent, other] = [await enter(), await enter()];
     for (const share of [silent, other]) share.take(prompt(20));
     expect(silent.take(token(1))).toBe(true);
     step(50);
@@ -44,9 +48,9 @@ describe("answers in a shared context", () => {
     expect(silent.tokens).toBe(5);
   });
 
-  test("whose limits fit together are never ended", () => {
-    const { shared, step } = room(100);
-    const [first, second] = [shared.enter(30), shared.enter(30)];
+  test("whose limits fit together are never ended", async () => {
+    const { enter, step } = room(100);
+    const [first, second] = [await enter(30), await enter(30)];
     for (const share of [first, second]) share.take(prompt(20));
     for (let count = 1; count <= 30; count += 1) {
       step();
@@ -54,11 +58,54 @@ describe("answers in a shared context", () => {
     }
   });
 
-  test("of which one is alone may go to the end", () => {
-    const { shared, step } = room(100);
-    const only = shared.enter(undefined);
+  test("of which one is alone may go to the end", async () => {
+    const { enter, step } = room(100);
+    const only = await enter();
     only.take(prompt(20));
     step();
     expect(only.take(token(79))).toBe(true);
+  });
+
+  test("end for a prompt that comes later, which is not read before", async () => {
+    const { enter, step } = room(100);
+    const [first, second] = [await enter(), await enter()];
+    for (const share of [first, second]) share.take(prompt(20));
+    step();
+    expect([first, second].map((share) => share.take(token(20)))).toEqual([true, true]);
+    let isIn = false;
+    const later = enter(undefined, 20).then((share) => {
+      isIn = true;
+      return share;
+    });
+    await setImmediate();
+    expect(isIn).toBe(false);
+    expect([first, second].map((share) => share.take(token(21)))).toEqual([false, true]);
+    const third = await later;
+    expect(third.take(prompt(16))).toBe(true);
+    expect(third.claim).toBe(19);
+  });
+
+  test("do not wait or end for a prompt that fits in no context, which is refused", async () => {
+    const { enter, step } = room(100);
+    const first = await enter();
+    first.take(prompt(20));
+    step();
+    await enter(undefined, 100);
+    expect(first.take(token(60))).toBe(true);
+  });
+
+  test("leave nothing behind of a prompt that was canceled while it waited", async () => {
+    const { shared, enter, step } = room(100);
+    const first = await enter();
+    first.take(prompt(20));
+    step();
+    first.take(token(60));
+    const canceled = new AbortController();
+    const later = enter(undefined, 50, canceled.signal);
+    canceled.abort(new Error("canceled"));
+    await expect(later).rejects.toThrow("canceled");
+    expect(first.take(token(61))).toBe(true);
+    first[Symbol.dispose]();
+    expect(shared.isEmpty).toBe(true);
   });
 });
