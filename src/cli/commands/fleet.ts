@@ -41,6 +41,8 @@ export function fleetCommand(io: CliIo): Command {
         fleet.machines.flatMap((machine) => machine.models.map((model) => modelRow(machine, model))),
       );
       for (const line of [...machines, "", ...models]) await writeLine(io.stdout, printable(line));
+      const { sharing_problem: sharing } = fleet;
+      if (sharing !== undefined) await writeLine(io.stderr, `\nNote: ${printable(sharing)}.`);
       return undefined;
     });
 }

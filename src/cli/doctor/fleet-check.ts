@@ -28,5 +28,7 @@ function finding(fleet: DaemonLook["fleet"]): Finding {
     );
   }
   const { length } = fleet.machines;
-  return ok(NAME, `joined as ${fleet.name}, ${length} ${length === 1 ? "machine" : "machines"}`);
+  const joined = `joined as ${fleet.name}, ${length} ${length === 1 ? "machine" : "machines"}`;
+  if (fleet.sharing_problem === undefined) return ok(NAME, joined);
+  return note(NAME, `${joined}; ${fleet.sharing_problem}`, "Models are shared all the same.");
 }

@@ -30,7 +30,7 @@ function machineAt(url: string) {
   const sharing = new SharingLog(connection, log);
   const records = new JetStreamRecords(connection, "t", log, sharing);
   const place = new JetStreamPlace(connection, "t", log, sharing);
-  return { connection, records, place, warnings, news };
+  return { connection, records, place, sharing, warnings, news };
 }
 
 async function machine(options: NatsOptions = { jetStream: true }) {
@@ -94,7 +94,7 @@ describe.skipIf(NATS_SERVER === null)("records of a fleet", () => {
   });
 
   test("are away when the server comes back without JetStream, and one warning says what to do", async () => {
-    const { records, place, connection, nats, warnings, news } = await machine();
+    const { records, place, sharing, connection, nats, warnings, news } = await machine();
     await records.put("a", RECORD);
     expect(await place.home()).toBe("fleet");
     const conf = path.join(nats.folder, "nats.conf");
@@ -114,6 +114,7 @@ describe.skipIf(NATS_SERVER === null)("records of a fleet", () => {
     expect(warnings).toEqual([
       expect.stringContaining("fleet: files, batches and responses are not shared now"),
     ]);
+    expect(sharing.problem).toMatch(told);
     news.length = 0;
     await restart(nats, connection, () => writeFileSync(conf, before));
     await expect.poll(async () => await place.home(), { interval: 20, timeout: 5000 }).toBe("fleet");

@@ -10,6 +10,11 @@ test.each([
   [{ ...ALONE, problem: "Authorization Violation" }, "problem", /refuses the user and password/],
   [{ ...ALONE, problem: "connect ECONNREFUSED" }, "problem", /not reachable \(connect ECONNREFUSED\)/],
   [{ ...ALONE, connected: true, machines: [{}, {}] }, "ok", /joined as desk, 2 machines/],
+  [
+    { ...ALONE, connected: true, sharing_problem: "files are not shared" },
+    "note",
+    /1 machine; files are not shared/,
+  ],
   [undefined, "note", /no daemon tells of it/],
 ])("of %j the doctor says %s", async (fleet, verdict, message) => {
   await using daemon = await startFakeDaemon({
