@@ -2,12 +2,7 @@ import type { Logger } from "pino";
 import type { Config } from "../config/schema.ts";
 import { Deadline } from "../inference/deadline.ts";
 import type { FollowWork } from "../inference/follow-work.ts";
-import type {
-  AnsweringMachine,
-  Inference,
-  InferenceRequest,
-  InferenceStream,
-} from "../inference/inference.ts";
+import type { AnsweringMachine, Inference, InferenceStream } from "../inference/inference.ts";
 import { RequestAccounting } from "../inference/request-accounting.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { AnswerTokens } from "./answer-tokens.ts";
@@ -15,7 +10,7 @@ import type { Dispatch, FoundModel } from "./dispatch.ts";
 import { type Giving, MovingAnswer } from "./moving-answer.ts";
 import type { Place } from "./places.ts";
 import { type Mark, promptMarks } from "./prompt-memory.ts";
-import { beginRemote, encodeGenerate, openCall } from "./remote-answers.ts";
+import { beginRemote, encodeGenerate, openCall, type SentRequest } from "./remote-answers.ts";
 import type { RemoteCalls } from "./remote-calls.ts";
 import { Transcript } from "./transcript.ts";
 
@@ -35,7 +30,7 @@ export interface FleetAnswersOptions {
 /** What a machine needs to begin an answer, or to go on with it. */
 interface Wish {
   readonly model: FoundModel;
-  readonly request: InferenceRequest;
+  readonly request: SentRequest;
   readonly marks: readonly Mark[];
   readonly transcript: Transcript;
   readonly tokens: AnswerTokens;
@@ -59,7 +54,7 @@ export class FleetAnswers {
   /** @param arrivedAt when the request did, in milliseconds */
   async generate(
     model: FoundModel,
-    request: InferenceRequest,
+    request: SentRequest,
     arrivedAt: number,
     signal: AbortSignal,
   ): Promise<InferenceStream> {
@@ -77,12 +72,7 @@ export class FleetAnswers {
   }
 
   /** Has a machine begin to answer. */
-  async #give(
-    place: Place,
-    model: FoundModel,
-    request: InferenceRequest,
-    signal: AbortSignal,
-  ): Promise<Giving> {
+  async #give(place: Place, model: FoundModel, request: SentRequest, signal: AbortSignal): Promise<Giving> {
     const { local, calls, dispatch } = this.#options;
     if (place.isLocal) {
       const stream = await local.generate({ ...request, mayWait: false }, signal);
@@ -156,11 +146,7 @@ export class FleetAnswers {
 }
 
 /** A request whose answer can go on elsewhere: with a seed, with its tokens, and without telling a token twice. */
-function repeatable(
-  request: InferenceRequest,
-  transcript: Transcript,
-  answer: AnswerTokens,
-): InferenceRequest {
+function repeatable(request: SentRequest, transcript: Transcript, answer: AnswerTokens): SentRequest {
   const { defaults, onTokens } = request;
   const sampling = { seed: Math.floor(Math.random() * SEEDS), ...defaults.sampling };
   return {

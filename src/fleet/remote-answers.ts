@@ -1,3 +1,4 @@
+import type { OutputFormat } from "../engine/protocol/generation.ts";
 import type { InferenceEvent, InferenceRequest, InferenceStream } from "../inference/inference.ts";
 import type { ShortCall } from "./call-schemas.ts";
 import type { z } from "zod";
@@ -6,8 +7,11 @@ import { encodeValue } from "./encode-value.ts";
 import type { Place } from "./places.ts";
 import { MachineLost, type RemoteCall, type RemoteCalls } from "./remote-calls.ts";
 
+/** A request that another machine can read. */
+export type SentRequest = InferenceRequest & { readonly format: OutputFormat };
+
 /** A request without what only makes sense on the machine where it arrived. */
-export function encodeGenerate(request: InferenceRequest): Uint8Array {
+export function encodeGenerate(request: SentRequest): Uint8Array {
   const wants = { wantsTokens: request.onTokens !== undefined, wantsChosen: request.onChosen !== undefined };
   const left = {
     model: undefined,
