@@ -18,22 +18,26 @@ export function doctorCommand(io: CliIo): Command {
       "check this machine and installation, and say what to fix; exit code 1 when there is a problem",
     )
     .option("--json", "print what was found as JSON")
+    .option("--socket <path>", "socket of the local daemon (also SERVICE_SOCKET)")
     .option("--config <file>", "configuration file of the local daemon (also SERVICE_CONFIG)")
-    .action(async (options: { json?: boolean; config?: string }) => {
+    .action(async (options: { json?: boolean; socket?: string; config?: string }) => {
       // Only this command loads the checks.
       const [{ allChecks }, { readConfiguration }, { runChecks }] = await Promise.all([
         import("../doctor/all-checks.ts"),
         import("../doctor/configuration-check.ts"),
         import("../doctor/run-checks.ts"),
       ]);
-      const read = readConfiguration(io.env, options.config);
+      const read = readConfiguration(io.env, options);
       const findings = await runChecks(allChecks(read, io.env, io.signal), io.signal);
       const problems = findings.filter(({ verdict }) => verdict === "problem").length;
       if (options.json) await writeJson(io.stdout, { healthy: problems === 0, checks: findings });
       else for (const finding of findings) await show(io, finding);
       if (problems === 0) return;
-      const count = problems === 1 ? "There is a problem" : `There are ${problems} problems`;
-      throw new CliError(EXIT.error, "problems_found", `${count}: each says what to do about it.`);
+      const found =
+        problems === 1
+          ? "Found 1 problem; see above what to do about it."
+          : `Found ${problems} problems; see above what to do about each.`;
+      throw new CliError(EXIT.error, "problems_found", found);
     });
 }
 

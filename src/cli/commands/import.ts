@@ -3,8 +3,10 @@ import path from "node:path";
 import type { Command } from "commander";
 import { type ImportLine, importLineSchema } from "../../dialects/management/import-schemas.ts";
 import { isStore, storeFolders } from "../../models/folders/known-stores.ts";
+import { CliError } from "../cli-error.ts";
 import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
+import { EXIT } from "../exit-codes.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";
 import { DownloadDisplay } from "../terminal/download-display.ts";
 import { printable } from "../terminal/printable.ts";
@@ -37,9 +39,12 @@ export function importCommand(io: CliIo): Command {
       });
       const imported: Imported[] = [];
       let skipped = 0;
+      let isEmpty = false;
       let display: DownloadDisplay | undefined;
       let shown = "";
       for await (const line of lines) {
+        if (line.status === "reading") isEmpty = line.models === 0;
+        if (line.status === "skipped") isEmpty = false;
         if (options.json) {
           await writeJson(io.stdout, line);
           continue;
@@ -58,6 +63,10 @@ export function importCommand(io: CliIo): Command {
           await writeLine(io.stderr, `Left out ${printable(line.name)}: ${printable(line.reason)}.`);
         }
         if ("alias" in line) imported.push(line);
+      }
+      if (isEmpty) {
+        const files = isStore(options.from) ? "models" : "GGUF files";
+        throw new CliError(EXIT.error, "not_found", `There are no ${files} in ${printable(options.from)}.`);
       }
       if (!options.json) await summarize(io, imported, skipped);
     });

@@ -1,8 +1,10 @@
 import type { Command } from "commander";
-import { modelListSchema } from "../../dialects/management/model-schemas.ts";
+import type { z } from "zod";
+import { type modelListEntrySchema, modelListSchema } from "../../dialects/management/model-schemas.ts";
 import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";
+import { printable } from "../terminal/printable.ts";
 import { formatBytes, formatCount } from "../terminal/quantity.ts";
 import { formatTable } from "../terminal/table.ts";
 import { writeJson, writeLine } from "../terminal/write.ts";
@@ -29,10 +31,15 @@ export function listCommand(io: CliIo): Command {
         model.quantization || "-",
         formatBytes(model.size_bytes),
         model.path === "" ? "-" : String(model.context_size),
-        model.state + (model.progress === undefined ? "" : ` ${Math.floor(model.progress * 100)}%`),
+        stateOf(model) + (model.progress === undefined ? "" : ` ${Math.floor(model.progress * 100)}%`),
       ]);
       const header = ["NAME", "PARAMETERS", "QUANTIZATION", "SIZE", "CONTEXT", "STATE"];
       for (const line of formatTable(header, rows)) await writeLine(io.stdout, line);
       return undefined;
     });
+}
+
+/** With the machines that have it, if this one does not. */
+function stateOf({ state, source, from }: z.infer<typeof modelListEntrySchema>): string {
+  return source === "fleet" && from !== undefined ? `${state} on ${printable(from)}` : state;
 }

@@ -74,7 +74,7 @@ export function showCommand(io: CliIo): Command {
         ["GPU layers", `${model.gpu_layers} of ${model.block_count}`],
         ["Purpose", model.purpose],
         ["Capabilities", capabilities.join(", ") || "text only"],
-        ["Made from", model.from],
+        [model.source === "fleet" ? "Machines" : "Made from", model.from],
         ["File", model.files.join("\n")],
         ["Projector", model.projector],
         ["Draft model", model.draft],

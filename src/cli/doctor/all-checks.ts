@@ -36,7 +36,7 @@ export function allChecks(
     memoryCheck(),
     configurationCheck(read, env),
     daemonCheck({ where, daemon, version: packageVersion() }),
-    ...(config.fleet.nats === undefined ? [] : [fleetCheck(daemon)]),
+    fleetCheck(daemon, config.fleet.nats !== undefined),
     wallCheck(async () => await wallOf(daemon, sandbox)),
     gpuCheck(gpu.mode, async () => {
       const { mode, adapter, power_preference: powerPreference } = gpu;

@@ -10,9 +10,12 @@ const NAME = "Configuration";
 export type ReadConfiguration = LoadedConfig & { readonly error?: string };
 
 /** Reads the configuration; when it is wrong, the defaults, which the other checks can still use. */
-export function readConfiguration(env: NodeJS.ProcessEnv, file: string | undefined): ReadConfiguration {
+export function readConfiguration(
+  env: NodeJS.ProcessEnv,
+  { config: file, socket }: { config?: string; socket?: string },
+): ReadConfiguration {
   try {
-    return loadConfig({ env, file });
+    return loadConfig({ env, file, flags: { socket } });
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const config = configSchema.parse({});

@@ -24,7 +24,13 @@ export function daemonCheck({ where, daemon, version }: DaemonQuestion): Check {
     deadlineMs: 8000,
     look: async () => {
       const look = await daemon;
-      return [daemonFinding(look, version), await portFinding(where, look), await socketFinding(where, look)];
+      // A daemon that runs without the port of this configuration was started with another one, or without any.
+      const isElsewhere = look.atSocket !== undefined && look.atPort === undefined;
+      return [
+        daemonFinding(look, version),
+        ...(isElsewhere ? [] : [await portFinding(where, look)]),
+        await socketFinding(where, look),
+      ];
     },
   };
 }

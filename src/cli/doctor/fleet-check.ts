@@ -4,9 +4,19 @@ import { type Check, type Finding, note, ok, problem } from "./check.ts";
 
 const NAME = "Fleet";
 
-/** Whether the daemon has joined the fleet that the configuration names. */
-export function fleetCheck(daemon: Promise<DaemonLook>): Check {
-  return { name: NAME, deadlineMs: 8000, look: async () => [finding((await daemon).fleet)] };
+/**
+ * Whether the daemon has joined its fleet, which the configuration or a flag of the daemon names. Nothing where there is
+ * none.
+ */
+export function fleetCheck(daemon: Promise<DaemonLook>, isConfigured: boolean): Check {
+  return {
+    name: NAME,
+    deadlineMs: 8000,
+    look: async () => {
+      const { fleet } = await daemon;
+      return isConfigured || fleet?.joined ? [finding(fleet)] : [];
+    },
+  };
 }
 
 function finding(fleet: DaemonLook["fleet"]): Finding {

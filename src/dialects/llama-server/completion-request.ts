@@ -18,7 +18,7 @@ export function choicesOf(body: GenerationBody): number {
 
 /** Alternatives of each token that the answer tells; undefined: none, and no log-probabilities. */
 export function alternativesOf(body: GenerationBody): number | undefined {
-  return (body.n_probs ?? body.logprobs) || undefined;
+  return Number(body.n_probs ?? body.logprobs ?? 0) || undefined;
 }
 
 /** A request for each choice of each input, in the order of the inputs. */

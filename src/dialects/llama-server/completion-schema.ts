@@ -47,7 +47,9 @@ export const generationFields = {
     .describe("Stop sequences; they are not part of the content. Empty strings are ignored."),
   repetition_guard: repetitionGuardField,
   n_probs: probabilitiesField,
-  logprobs: probabilitiesField.describe("Another name of n_probs."),
+  logprobs: z
+    .union([z.boolean(), probabilitiesField])
+    .describe("Another name of n_probs; true stands for 1, and false for 0."),
   image_data: refused("send images in messages of /v1/chat/completions"),
   stream: z.boolean().nullish().describe("Stream the content as server-sent events. Default: false."),
   return_tokens: z.boolean().nullish().describe("Return the ids of the tokens. Default: false."),

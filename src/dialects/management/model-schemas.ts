@@ -53,7 +53,7 @@ const modelFields = {
     .string()
     .optional()
     .describe(
-      "The hub spec it was pulled from, or the model it was created from; the name that a download has been asked for by.",
+      "The hub spec it was pulled from, the model it was created from, or the machines of the fleet that have it; the name that a download has been asked for by.",
     ),
   size_bytes: z.int().describe("Total size of its files."),
   quantization: z.string().describe('For example "Q4_K_M".'),

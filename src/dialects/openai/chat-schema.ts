@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { list } from "../../http/input/bounded-lists.ts";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
-import { ignored, refused } from "../../http/input/known-fields.ts";
+import { ignored, refused, refusedEvenEmpty } from "../../http/input/known-fields.ts";
 import { probabilitiesField } from "../engine-fields.ts";
 import { templateThinkingFields, thinkingFields } from "../thinking-fields.ts";
 import { nestedFormatSchema } from "./custom-tools/custom-tool.ts";
@@ -178,7 +178,7 @@ export const chatCompletionRequestSchema = z
     modalities: list(z.string()).nullish().describe('Only ["text"] is supported.'),
     audio: ignored("it only matters with audio in modalities"),
     ...functionFields,
-    web_search_options: refused("the daemon cannot search the web; send a tool of your own"),
+    web_search_options: refusedEvenEmpty("the daemon cannot search the web; send a tool of your own"),
     metadata: ignored(),
     moderation: ignored(),
     prediction: ignored("it would only be an optimization"),

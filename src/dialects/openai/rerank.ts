@@ -14,8 +14,8 @@ export const rerankRequestSchema = z
     top_n: z.int().min(1).nullish().describe("Return only this many of the best results. Default: all."),
     return_documents: z.boolean().nullish().describe("Return the documents too. Default: false."),
     rank_fields: refused("send each document as one text that contains the fields to rank by"),
-    max_chunks_per_doc: ignored("documents are scored whole"),
-    max_tokens_per_doc: ignored("documents are scored whole"),
+    max_chunks_per_doc: refused("documents are scored whole; send the part that is to be scored"),
+    max_tokens_per_doc: refused("documents are scored whole; send the part that is to be scored"),
     truncation: ignored("documents that are too long are refused"),
     priority: ignored(),
   })

@@ -35,6 +35,15 @@ export function refused(why: string, ...harmless: readonly unknown[]): z.ZodOpti
     .describe(`Refused: ${why}.`);
 }
 
+/** As {@link refused}, for a field that asks for something even when it is an empty object. */
+export function refusedEvenEmpty(why: string): z.ZodOptional<z.ZodType> {
+  return z
+    .unknown()
+    .refine((value) => value == null, { error: `is not supported: ${why}` })
+    .optional()
+    .describe(`Refused: ${why}.`);
+}
+
 function isEmpty(value: unknown): boolean {
   if (value == null || value === "") return true;
   return typeof value === "object" && Object.keys(value).length === 0;

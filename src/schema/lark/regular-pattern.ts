@@ -38,16 +38,19 @@ const LINE_END: readonly CodePoints[] = [[0x0a, 0x0a]];
  */
 export function toRegularPattern(expression: string, flags = ""): string {
   const [head = "", inline = ""] = /^\(\?([a-z]+)\)/.exec(expression) ?? [];
-  return new ExpressionReader(expression.slice(head.length), flags + inline).read();
+  return new ExpressionReader(expression.slice(head.length), flags + inline, head.length).read();
 }
 
 class ExpressionReader {
   readonly #characters: readonly string[];
   readonly #ignoresCase: boolean;
   readonly #dot: string;
+  readonly #skipped: number;
   #at = 0;
 
-  constructor(expression: string, flags: string) {
+  /** @param skipped characters before the expression, which positions count */
+  constructor(expression: string, flags: string, skipped: number) {
+    this.#skipped = skipped;
     const unknown = /[^imsul]/.exec(flags)?.[0];
     if (unknown !== undefined) throw new UnenforceableError(`has the flag ${unknown}`);
     this.#characters = Array.from(expression);
@@ -93,6 +96,7 @@ class ExpressionReader {
   }
 
   #group(depth: number): string {
+    const begin = this.#at;
     if (depth > MAX_DEPTH) throw new UnenforceableError("is nested too deeply");
     if (this.#take("?") && !this.#take(":")) {
       const name = /^P?<[A-Za-z_]\w{0,99}>/.exec(this.#rest())?.[0];
@@ -101,8 +105,10 @@ class ExpressionReader {
       this.#at += name.length;
     }
     const alternatives = this.#alternatives(depth);
+    if (this.#peek() === undefined)
+      throw new UnenforceableError(`has a group that is not closed, at character ${this.#skipped + begin}`);
     if (!this.#take(")"))
-      throw new UnenforceableError("has a group that is not closed, or an anchor in a group");
+      throw new UnenforceableError(`has an anchor in a group, at character ${this.#skipped + this.#at + 1}`);
     return `(?:${alternatives.join("|")})`;
   }
 

@@ -21,7 +21,8 @@ describe("a regular expression becomes a grammar of the texts that it matches as
 
   test.for<[string, string]>([
     [String.raw`(a)\1`, "it has a back-reference"],
-    [String.raw`(a\Z)`, "it has a group that is not closed, or an anchor in a group"],
+    [String.raw`(a\Z)`, "it has an anchor in a group, at character 3"],
+    ["(?i)x(a|b", "it has a group that is not closed, at character 6"],
     ["[a", "it ends too early"],
     ["a{10000}", "it repeats something more than 9999 times"],
     ["a{,99999}", "it repeats something more than 9999 times"],

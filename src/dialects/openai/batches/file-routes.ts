@@ -16,7 +16,10 @@ const MAX_LIMIT = 10_000;
 
 /** The fields of the form beside the file. */
 const uploadFields = z.object({
-  purpose: z.literal("batch", { error: 'must be "batch": files are only kept for batches' }),
+  purpose: z.literal("batch", {
+    error: ({ input }) =>
+      input === undefined ? "is missing" : 'must be "batch": files are only kept for batches',
+  }),
   "expires_after[anchor]": z.literal("created_at").optional(),
   "expires_after[seconds]": z.coerce.number().int().min(MIN_LIFE_SECS).max(MAX_LIFE_SECS).optional(),
 });

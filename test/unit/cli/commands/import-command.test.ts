@@ -51,6 +51,17 @@ describe("import", () => {
     ]);
   });
 
+  it("fails where there is nothing to import", async () => {
+    const reading = { status: "reading", folder: "/models", models: 0 };
+    const none = { "POST /api/models/import": ndjson(reading, { status: "success" }) };
+    const { code, stdout, stderr } = await against(none, ["import", "--from", "/models"]);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toContain("There are no GGUF files in /models.");
+    const damaged = { status: "skipped", name: "b:1b", reason: "its manifest is damaged" };
+    const leftOut = { "POST /api/models/import": ndjson(reading, damaged, { status: "success" }) };
+    expect((await against(leftOut, ["import", "--from", "/models"])).code).toBe(0);
+  });
+
   it("prints each step as JSON", async () => {
     const { stdout } = await against(routes, ["import", "--from", "/models", "--json"]);
     const printed = stdout

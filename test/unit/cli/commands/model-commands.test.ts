@@ -61,6 +61,12 @@ describe("list", () => {
     expect(stdout).toMatch(/^hf:owner\/big +- +- +2\.0 MB +- +downloading 42%$/m);
   });
 
+  it("names the machines of a model that this one does not have", async () => {
+    const remote = { ...big, source: "fleet", from: "b, c" };
+    const { stdout } = await against({ "GET /api/models": { models: [remote] } }, ["list"]);
+    expect(stdout).toMatch(/ available on b, c$/m);
+  });
+
   it("is also called ls, and prints names alone with --quiet", async () => {
     expect((await against(routes, ["ls", "-q"])).stdout).toBe("tiny\nhf:owner/big\n");
   });
@@ -128,6 +134,13 @@ describe("show", () => {
     expect(stdout).toContain("Template      {% for m in messages %} … (--template prints it)\n");
     expect(stdout).toContain("License       MIT\n");
     expect(stdout).not.toContain("Projector");
+  });
+
+  it("names the machines of a model that this one does not have", async () => {
+    const remote = { "GET /api/models/x": { ...detail, source: "fleet", from: "b, c" } };
+    const { stdout } = await against(remote, ["show", "x"]);
+    expect(stdout).toMatch(/^Machines +b, c$/m);
+    expect(stdout).not.toContain("Made from");
   });
 
   it.each([

@@ -100,6 +100,11 @@ describe.skipIf(process.platform === "win32")("the daemon and its places", () =>
     expect(found["Port"]).toBe(`ok: ${port}: the daemon listens there`);
   });
 
+  it("say nothing of the port where the daemon that runs does not use it", async () => {
+    await using bySocket = await startFakeDaemon(ROUTES, { ipc: true });
+    expect(Object.keys(await look(bySocket.socket, await freePort()))).toEqual(["Daemon", "Socket"]);
+  });
+
   it("may be a daemon of before an update, or one that is starting", async () => {
     const status = { ...STATUS, version: "0.9.0" };
     await using old = await startFakeDaemon({ ...ROUTES, "GET /api/system/status": status }, { ipc: true });
@@ -154,10 +159,19 @@ describe("daybreak doctor", () => {
     expect(stdout).toMatch(/^note {5}Hub {12}http:.* cannot be reached .*\n {24}Models on disk work/m);
   });
 
+  it.skipIf(process.platform === "win32")("looks at the socket that it is given", async () => {
+    await using daemon = await startFakeDaemon(ROUTES, { ipc: true });
+    const { stdout } = await doctor({}, "--socket", daemon.socket);
+    expect(stdout).toContain(`${daemon.socket}: the daemon listens there`);
+  });
+
   it("ends with 1 when there is a problem, and can say it as JSON", async () => {
     const { code, stdout, stderr } = await doctor({ SERVICE_HTTP_PORT: "seventy" }, "--json");
     expect(code).toBe(1);
-    expect(JSON.parse(stderr).error).toMatchObject({ code: "problems_found" });
+    expect(JSON.parse(stderr).error).toMatchObject({
+      code: "problems_found",
+      message: "Found 1 problem; see above what to do about it.",
+    });
     const { healthy, checks } = JSON.parse(stdout);
     expect(healthy).toBe(false);
     expect(checks).toContainEqual({

@@ -151,14 +151,14 @@ describe("the configuration", () => {
   it("may be wrong: the others then go by the defaults", async () => {
     const file = path.join(await temporaryFolder(), "daybreak.toml");
     writeFileSync(file, "[http]\nport = 1234\n");
-    const good = readConfiguration({}, file);
+    const good = readConfiguration({}, { config: file });
     expect(good.config.http.port).toBe(1234);
     expect((await look(configurationCheck(good, {})))[0]).toMatchObject({
       verdict: "ok",
       message: `valid: ${file}`,
     });
     writeFileSync(file, "[http]\nport = 'x'\n");
-    const bad = readConfiguration({}, file);
+    const bad = readConfiguration({}, { config: file });
     expect(bad.config.http.port).toBe(8080);
     const [finding] = await look(configurationCheck(bad, {}));
     expect(finding).toMatchObject({ verdict: "problem", message: expect.stringContaining(file) });
@@ -166,7 +166,7 @@ describe("the configuration", () => {
 
   it("may be given variables that are none", async () => {
     const env = { XDG_CONFIG_HOME: "/nonexistent", SERVICE_PROT: "1" };
-    const [finding] = await look(configurationCheck(readConfiguration(env, undefined), env));
+    const [finding] = await look(configurationCheck(readConfiguration(env, {}), env));
     expect(finding).toMatchObject({ verdict: "note", cure: expect.stringContaining("SERVICE_PROT") });
   });
 });

@@ -5,25 +5,37 @@ import { startFakeDaemon } from "../fake-daemon.ts";
 
 const ALONE = { joined: true, connected: false, name: "desk", machines: [{}] };
 
-test.each([
-  [{ ...ALONE, joined: false }, "note", /started without it/],
-  [{ ...ALONE, problem: "Authorization Violation" }, "problem", /refuses the user and password/],
-  [{ ...ALONE, problem: "connect ECONNREFUSED" }, "problem", /not reachable \(connect ECONNREFUSED\)/],
-  [{ ...ALONE, connected: true, machines: [{}, {}] }, "ok", /joined as desk, 2 machines/],
-  [
-    { ...ALONE, connected: true, sharing_problem: "files are not shared" },
-    "note",
-    /1 machine; files are not shared/,
-  ],
-  [undefined, "note", /no daemon tells of it/],
-])("of %j the doctor says %s", async (fleet, verdict, message) => {
+async function look(fleet: object | undefined, isConfigured: boolean) {
   await using daemon = await startFakeDaemon({
     "GET /health": { status: "ok" },
     ...(fleet && { "GET /api/fleet": fleet }),
   });
   const { signal } = new AbortController();
   const http = { addr: "127.0.0.1", port: Number(new URL(daemon.url).port), isChosen: true };
-  const look = lookForDaemon({ socket: daemon.socket, http, apiKey: undefined }, signal);
-  const [finding] = await fleetCheck(look).look(signal);
+  const found = lookForDaemon({ socket: daemon.socket, http, apiKey: undefined }, signal);
+  return await fleetCheck(found, isConfigured).look(signal);
+}
+
+test.each([
+  [{ ...ALONE, joined: false }, "note", /started without it/],
+  [{ ...ALONE, problem: "Authorization Violation" }, "problem", /refuses the user and password/],
+  [{ ...ALONE, problem: "connect ECONNREFUSED" }, "problem", /not reachable \(connect ECONNREFUSED\)/],
+  [
+    { ...ALONE, connected: true, sharing_problem: "files are not shared" },
+    "note",
+    /1 machine; files are not shared/,
+  ],
+  [{ ...ALONE, connected: true, machines: [{}, {}] }, "ok", /joined as desk, 2 machines/],
+  [undefined, "note", /no daemon tells of it/],
+])("of %j the doctor says %s", async (fleet, verdict, message) => {
+  const [finding] = await look(fleet, true);
   expect(finding).toMatchObject({ name: "Fleet", verdict, message: expect.stringMatching(message) });
+});
+
+test("a fleet that no configuration names is told of where the daemon has joined it", async () => {
+  expect(await look({ ...ALONE, connected: true }, false)).toMatchObject([
+    { verdict: "ok", message: "joined as desk, 1 machine" },
+  ]);
+  expect(await look({ ...ALONE, joined: false }, false)).toEqual([]);
+  expect(await look(undefined, false)).toEqual([]);
 });

@@ -118,6 +118,13 @@ describe("a completion", () => {
     },
   );
 
+  test("takes true and false for logprobs, as 1 and 0", async () => {
+    const { json } = await complete({ prompt: "hi", logprobs: true }, WITH_LOGPROBS);
+    expect(json).toHaveProperty("completion_probabilities");
+    const { json: without } = await complete({ prompt: "hi", logprobs: false }, WITH_LOGPROBS);
+    expect(without).not.toHaveProperty("completion_probabilities");
+  });
+
   test("has only the fields that are named, by their paths", async () => {
     const fields = ["content", "timings/prompt_n", "nothing", "timings/no", "__proto__/a", "constructor"];
     const { json } = await complete({ prompt: "hi", response_fields: fields });

@@ -211,6 +211,7 @@ describe("a request", () => {
     ["a chat that is not to be answered", { add_generation_prompt: false }, "add_generation_prompt"],
     ["calls as text", { parse_tool_calls: false }, "parse_tool_calls"],
     ["audio out", { modalities: ["text", "audio"] }, "modalities"],
+    ["a search of the web", { web_search_options: {} }, "web_search_options"],
     ["a tool of another kind", { tools: [{ type: "web_search" }] }, "tools.0.type"],
     ["a required call without tools", { tool_choice: "required" }, "tool_choice"],
     [

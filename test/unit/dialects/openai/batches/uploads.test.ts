@@ -52,6 +52,12 @@ test.each([
   expect(left()).toEqual([]);
 });
 
+test("an upload without its purpose is told that it is missing", async () => {
+  const { app } = await setUp();
+  const answer = await app.request("/v1/files", form({ file: FILE }));
+  expect(await answer.json()).toMatchObject({ error: { message: "purpose: is missing" } });
+});
+
 test("a file that is too large is refused as soon as it is, and leaves nothing", async () => {
   const { app, left } = await setUp({ batches: { max_file_size: 1024 } });
   const file = new File(["x".repeat(100_000)], "in.jsonl");
