@@ -1,5 +1,6 @@
 import { title } from "../engine/gpu/choose-adapter.ts";
 import type { ManagementServices } from "../dialects/management/management-services.ts";
+import { isRefused, natsTrouble } from "../dialects/management/nats-trouble.ts";
 import { isLoopbackAddress } from "../http/client-address.ts";
 import type { RunningDaemon } from "./start-daemon.ts";
 
@@ -35,7 +36,9 @@ async function describe(services: ManagementServices, alias: string): Promise<st
 /** "Fleet: joined as desk; 3 machines: desk, laptop, workstation", or that its NATS server is not there. */
 export function fleetLine({ fleet }: ManagementServices): string | undefined {
   if (!fleet) return undefined;
-  const { name, isConnected, machines } = fleet.report();
+  const { name, isConnected, problem, machines } = fleet.report();
+  if (!isConnected && isRefused(problem))
+    return `Fleet: the NATS server ${natsTrouble(problem)}; ${name} works alone until they are right`;
   if (!isConnected) return `Fleet: the NATS server is not reachable yet; ${name} works alone until it is`;
   const names = machines.map((machine) => machine.name).join(", ");
   return `Fleet: joined as ${name}; ${machines.length} ${machines.length === 1 ? "machine" : "machines"}: ${names}`;

@@ -8,6 +8,7 @@ import {
 } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import type { Config } from "../config/schema.ts";
+import { isRefused, natsTrouble } from "../dialects/management/nats-trouble.ts";
 import { toError } from "../errors/to-error.ts";
 import { natsOptions, readText } from "./connect-options.ts";
 
@@ -142,8 +143,13 @@ export class FleetConnection {
           await Promise.all([this.#follow(nats), nats.closed()]);
         }
       } catch (error) {
-        this.#problem = reason(error);
-        this.#tell(`The fleet's NATS server is not reachable, and is tried again: ${reason(error)}`);
+        this.#problem = toError(error).message;
+        const { message } = toError(error);
+        this.#tell(
+          isRefused(message)
+            ? `The fleet's NATS server ${natsTrouble(message)}, and is tried again: correct them, and start the daemon again`
+            : `The fleet's NATS server is not reachable, and is tried again: ${message}`,
+        );
       }
       this.#nats = undefined;
       this.#change(false);
@@ -196,10 +202,6 @@ export class FleetConnection {
     this.#wasTold = true;
     this.#logger.warn(text);
   }
-}
-
-function reason(error: unknown): string {
-  return toError(error).message;
 }
 
 /** Whoever asks JetStream for something without the permission is told so, and says what that means. */

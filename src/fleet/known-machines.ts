@@ -75,11 +75,11 @@ export class KnownMachines {
     return this.#byId.delete(id);
   }
 
-  /** Forgets all that have sent nothing since then. Returns whether there were any. */
-  forgetSilent(before: number): boolean {
-    const silent = [...this.#byId].filter(([, { seenAt }]) => seenAt < before);
-    for (const [id] of silent) this.forget(id);
-    return silent.length > 0;
+  /** Forgets all that have sent nothing since then, and returns them. */
+  forgetSilent(before: number): readonly Known[] {
+    const silent = [...this.#byId.values()].filter(({ seenAt }) => seenAt < before);
+    for (const { beat } of silent) this.forget(beat.id);
+    return silent;
   }
 
   #makeRoom(): void {

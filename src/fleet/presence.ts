@@ -8,9 +8,10 @@ import {
   MOST_CARD_BYTES,
   PROTOCOL,
 } from "./card.ts";
+import { isRefused, natsTrouble } from "../dialects/management/nats-trouble.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
-import { KnownMachines } from "./known-machines.ts";
+import { type Known, KnownMachines } from "./known-machines.ts";
 import { OwnBeats } from "./own-beats.ts";
 import { OwnPauses } from "./own-pauses.ts";
 import { readJson, writeJson } from "./json-message.ts";
@@ -27,7 +28,7 @@ const CARD_MS = 2000;
 const RETRY_AFTER_SECS = 1;
 /** Machines that are asked for their card at the same time; further ones are after their next beat. */
 const MOST_ASKED = 256;
-/** Machines of other versions that are told of. */
+/** Machines of other versions, and of the same name, that are told of. */
 const MOST_STRANGERS = 256;
 
 /** Another machine of the fleet. */
@@ -60,6 +61,7 @@ export class Presence {
   #machines: readonly Machine[] | undefined;
   readonly #pauses: OwnPauses;
   readonly #strangers = new Set<string>();
+  readonly #namesakes = new Set<string>();
   readonly #own = new OwnBeats();
 
   constructor(options: PresenceOptions) {
@@ -118,7 +120,7 @@ export class Presence {
     const model = name ? `the model "${name}"` : "a model";
     const why = isConnected
       ? `has only just reached the fleet's NATS server at ${where}, so others may have it: try again in a few seconds`
-      : `cannot ask the others, since the fleet's NATS server at ${where} is not reachable${problem === undefined ? "" : ` (${problem})`}: start it, or try again when it is back`;
+      : `cannot ask the others, since the fleet's NATS server at ${where} ${natsTrouble(problem)}: ${isRefused(problem) ? "correct them" : "start it, or try again when it is back"}`;
     return new ServiceError("fleet_unreachable", `This machine does not have ${model}, and ${why}.`, {
       param: "model",
       retryAfterSecs: RETRY_AFTER_SECS,
@@ -141,7 +143,7 @@ export class Presence {
 
   /** A machine does not answer: it is gone until its next beat. */
   forget(id: string): void {
-    if (this.#known.forget(id)) this.#changed();
+    this.#forget(id, "fleet: a machine is gone");
   }
 
   /** Sends no more beats; the last one should have said that this machine is gone. */
@@ -153,7 +155,9 @@ export class Presence {
     this.beat();
     const now = this.#now();
     if (this.#pauses.isAfterPause(now)) return;
-    if (this.#known.forgetSilent(now - SILENCE_MS)) this.#changed();
+    const silent = this.#known.forgetSilent(now - SILENCE_MS);
+    for (const each of silent) this.#tellOfLeaving(each, "fleet: a machine is gone");
+    if (silent.length > 0) this.#changed();
   }
 
   #read(data: Uint8Array): void {
@@ -161,7 +165,7 @@ export class Presence {
     if (!beat) return;
     if (beat.id === this.#options.self.card.id) return this.#readOwn(data);
     if (beat.protocol !== PROTOCOL) return this.#meetStranger(beat);
-    if (beat.state === "gone") return this.forget(beat.id);
+    if (beat.state === "gone") return this.#forget(beat.id, "fleet: a machine has left");
     this.#known.heard(beat, data.length, this.#now());
     if (this.#known.get(beat.id)?.card?.revision !== beat.revision) void this.#askForCard(beat.id);
     this.#changed();
@@ -190,6 +194,7 @@ export class Presence {
       this.#known.describe(card, answer.length);
       if (isNew)
         logger.info({ machine: card.name, id, version: card.version }, "fleet: a machine has joined");
+      this.#compareNames(card);
       this.#changed();
     } catch (error) {
       // Its next beat is another occasion.
@@ -197,6 +202,30 @@ export class Presence {
     } finally {
       this.#asked.delete(id);
     }
+  }
+
+  #forget(id: string, text: string): void {
+    const known = this.#known.get(id);
+    if (!known) return;
+    this.#known.forget(id);
+    this.#tellOfLeaving(known, text);
+    this.#changed();
+  }
+
+  /** Without a connection all are silent, and that has been told already. */
+  #tellOfLeaving({ card }: Known, text: string): void {
+    if (card && this.isConnected) this.#options.logger.info({ machine: card.name, id: card.id }, text);
+  }
+
+  /** Lists of machines and their measurements tell them apart by their names. */
+  #compareNames({ id, name }: Card): void {
+    const { self, logger } = this.#options;
+    if (name !== self.card.name || this.#namesakes.has(id) || this.#namesakes.size >= MOST_STRANGERS) return;
+    this.#namesakes.add(id);
+    logger.warn(
+      { machine: name, id },
+      `fleet: another machine of the fleet has the same name, ${name}: set fleet.name on one of them`,
+    );
   }
 
   /** A machine whose version works differently is told of once. */

@@ -143,7 +143,10 @@ export function startFleet(options: FleetOptions): Fleet {
         logger,
         isBackground: options.isBackground,
       }),
-    report: () => fleetReport(connection, self, presence.machines),
+    report: () => ({
+      ...fleetReport(connection, self, presence.machines),
+      sharingProblem: connection.isConnected ? sharing.problem : undefined,
+    }),
     async close() {
       self.leave();
       presence.beat();

@@ -64,7 +64,7 @@ describe.skipIf(NATS_SERVER === null)("configs/fleet/nats.conf", () => {
       .poll(async () => await (await fetch(`${one.url}/v1/batches/${created.id}`)).json())
       .toMatchObject({ status: "completed", request_counts: { completed: 1 } });
     const wrong = await join("wrong", [server], "another");
-    await expect.poll(() => wrong.logs()).toMatch(/is not reachable, and is tried again: .*uthorization/);
+    await expect.poll(() => wrong.logs()).toMatch(/refuses the user and password .* and is tried again/);
     const plain = await startDaemon({ args: ["--fleet-nats", server.url.replace("tls:", "nats:")] });
     daemons.push(plain);
     await expect.poll(() => plain.logs()).toMatch(/is not reachable, and is tried again/);

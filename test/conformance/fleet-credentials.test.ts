@@ -116,7 +116,7 @@ describe.skipIf(NATS_SERVER === null)("a fleet on a server with an operator, acc
     for (const daemon of [expired, unknown]) {
       await expect
         .poll(() => daemon.logs(), { timeout: 15_000 })
-        .toMatch(/is not reachable, and is tried again: .*uth/);
+        .toMatch(/(refuses the user and password|not reachable).* and is tried again/);
       expect(daemon.logs()).not.toContain("Fleet: joined as");
     }
   });

@@ -81,7 +81,7 @@ describe.skipIf(NATS_SERVER === null)("the machines of a fleet", () => {
       const wrong = await join("wrong", locked.url.replace("//", "//us:wrong@"));
       await expect
         .poll(() => wrong.logs())
-        .toMatch(/NATS server is not reachable, and is tried again: .*uthorization/);
+        .toMatch(/NATS server refuses the user and password .* and is tried again/);
       expect(wrong.logs()).not.toContain("us:wrong");
       expect((await fleetOf(wrong)).connected).toBe(false);
     } finally {

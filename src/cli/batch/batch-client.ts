@@ -1,3 +1,4 @@
+import path from "node:path";
 import type { z } from "zod";
 import { batchListSchema, batchSchema } from "../../dialects/openai/batches/batch-object.ts";
 import { fileListSchema, fileSchema } from "../../dialects/openai/batches/file-object.ts";
@@ -6,6 +7,7 @@ import { ApiError } from "../client/api-error.ts";
 import type { DaemonClient } from "../client/daemon-client.ts";
 import { EXIT } from "../exit-codes.ts";
 import { type BatchFile, uploadForm } from "./batch-file.ts";
+import { commonestCode } from "./commonest-code.ts";
 
 export type BatchObject = z.input<typeof batchSchema>;
 
@@ -65,13 +67,13 @@ export class BatchClient {
   }
 
   /** Uploads a file and makes a batch of it. */
-  async create({ path, sha256, endpoint }: BatchFile): Promise<BatchObject> {
-    const file = await this.#client.upload(fileSchema, "/v1/files", await uploadForm(path));
+  async create({ path: file, sha256, endpoint }: BatchFile): Promise<BatchObject> {
+    const { id } = await this.#client.upload(fileSchema, "/v1/files", await uploadForm(file));
     return await this.#client.json(batchSchema, "POST", "/v1/batches", {
-      input_file_id: file.id,
+      input_file_id: id,
       endpoint,
       completion_window: "24h",
-      metadata: { [DIGEST]: sha256, [FILE_NAME]: path.slice(-MAX_VALUE) },
+      metadata: { [DIGEST]: sha256, [FILE_NAME]: path.basename(file).slice(-MAX_VALUE) },
     });
   }
 
@@ -92,6 +94,19 @@ export class BatchClient {
         `The output of ${id} has been deleted; daybreak batch <file> --new has the file answered again, by a new batch.`,
         error,
       );
+    }
+  }
+
+  /** Why most of the requests that did not succeed did not; undefined if none tells, or its file is gone. */
+  async commonestReason({
+    error_file_id: id,
+  }: BatchObject): Promise<{ readonly code: string; readonly count: number } | undefined> {
+    if (id === null) return undefined;
+    try {
+      return await commonestCode(this.#client.bytes(`/v1/files/${id}/content`));
+    } catch (error) {
+      if (isGone(error)) return undefined;
+      throw error;
     }
   }
 

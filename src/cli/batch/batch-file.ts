@@ -31,6 +31,8 @@ export async function readBatchFile(file: string): Promise<BatchFile> {
   } catch (error) {
     if (isSystemError(error) && error.code === "ENOENT")
       throw new CliError(EXIT.notFound, "file_not_found", `There is no file ${file}.`, error);
+    if (isSystemError(error) && error.code === "EISDIR")
+      throw usageError(`${file} is a folder; name a JSONL file of requests.`);
     throw usageError(`The file cannot be read: ${toError(error).message}`);
   }
   throw usageError(`${file} is not a file of requests: its first line must be a JSON object with a url.`);
@@ -48,7 +50,8 @@ async function endpointOf(file: string): Promise<string | undefined> {
   }
 }
 
-function parsed(line: string): unknown {
+/** The value of a line of JSON; undefined if it is none. */
+export function parsed(line: string): unknown {
   try {
     return JSON.parse(line);
   } catch {

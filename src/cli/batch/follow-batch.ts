@@ -3,6 +3,8 @@ import { CliError } from "../cli-error.ts";
 import { pause } from "../client/pause.ts";
 import { EXIT } from "../exit-codes.ts";
 import { BatchDisplay } from "../terminal/batch-display.ts";
+import { printable } from "../terminal/printable.ts";
+import { writeLine } from "../terminal/write.ts";
 import type { BatchClient, BatchObject } from "./batch-client.ts";
 
 /** A short batch is over soon, a long one does not change much. */
@@ -17,8 +19,10 @@ export async function followBatch(io: CliIo, client: BatchClient, first: BatchOb
   let batch = first;
   let seenAt = performance.now();
   let lookMs = LOOK_MS.first;
+  let told: string | undefined;
   while (!ENDED.has(batch.status)) {
     display.show(batch);
+    told = await tellWaiting(io, batch, told);
     await pause(io.signal, lookMs);
     lookMs = Math.min(lookMs * LOOK_MS.growth, LOOK_MS.most);
     try {
@@ -30,6 +34,17 @@ export async function followBatch(io: CliIo, client: BatchClient, first: BatchOb
   }
   display.show(batch);
   return batch;
+}
+
+/** The bar tells it on a terminal. @returns why it waits, which has been told */
+async function tellWaiting(
+  { stderr }: CliIo,
+  { id, waiting }: BatchObject,
+  told: string | undefined,
+): Promise<string | undefined> {
+  if (stderr.isTTY || waiting === told) return told;
+  await writeLine(stderr, waiting === undefined ? `${id} goes on.` : `${id} ${printable(waiting)}.`);
+  return waiting;
 }
 
 function mayPass(error: unknown): boolean {

@@ -67,6 +67,13 @@ async function run(io: CliIo, client: BatchClient, path: string, options: BatchO
   const { id } = begun;
   if (newer) await writeLine(io.stderr, `The newest batch of this file, ${newer.id}, is ${newer.status}.`);
   await writeLine(io.stderr, found ? `Going on with ${id}, which is ${found.status}.` : `Created ${id}.`);
+  if (found?.status === "completed" && found.request_counts.failed > 0) {
+    const { failed, total } = found.request_counts;
+    await writeLine(
+      io.stderr,
+      `${failed} of its ${total} requests did not succeed; --new runs the file again.`,
+    );
+  }
   try {
     const batch = await followBatch(io, client, begun);
     await deliver(io, client, batch, options);
@@ -163,10 +170,23 @@ async function deliver(
   if (file) await file.write(client.output(batch), io.signal);
   else if (!options.json) await print(io, client.output(batch));
   if (options.json) await writeJson(io.stdout, batch);
-  if (file) await writeLine(io.stderr, `Wrote ${counts.total} answers to ${file.path}.`);
+  if (file) await writeLine(io.stderr, `Wrote ${contentOf(counts)} to ${file.path}.`);
   if (counts.failed === 0) return;
   const what = status === "completed" ? "did not succeed" : `did not succeed: the batch is ${status}`;
-  throw new CliError(EXIT.error, "batch_incomplete", `${counts.failed} of ${counts.total} requests ${what}.`);
+  const reason = await client.commonestReason(batch);
+  const why = reason === undefined ? "" : ` (${printable(reason.code)}: ${reason.count})`;
+  throw new CliError(
+    EXIT.error,
+    "batch_incomplete",
+    `${counts.failed} of ${counts.total} requests ${what}${why}.`,
+  );
+}
+
+/** "2 answers", or "2 answers and 58 requests that were not answered" */
+function contentOf({ total, unanswered = 0 }: BatchObject["request_counts"]): string {
+  const answers = `${total - unanswered} answers`;
+  if (unanswered === 0) return answers;
+  return `${answers} and ${unanswered} ${unanswered === 1 ? "request that was" : "requests that were"} not answered`;
 }
 
 async function print(io: CliIo, pieces: AsyncIterable<Uint8Array>): Promise<void> {

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { z } from "zod";
 import { fleetSchema } from "../../dialects/management/fleet-schemas.ts";
+import { natsTrouble } from "../../dialects/management/nats-trouble.ts";
 import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";
@@ -26,10 +27,9 @@ export function fleetCommand(io: CliIo): Command {
         );
       }
       if (!fleet.connected) {
-        const why = fleet.problem === undefined ? "" : ` (${printable(fleet.problem)})`;
         await writeLine(
           io.stderr,
-          `The NATS server is not reachable${why}: this machine works alone until it is.`,
+          `The NATS server ${printable(natsTrouble(fleet.problem))}; this machine works alone.`,
         );
       }
       const machines = formatTable(
@@ -41,6 +41,8 @@ export function fleetCommand(io: CliIo): Command {
         fleet.machines.flatMap((machine) => machine.models.map((model) => modelRow(machine, model))),
       );
       for (const line of [...machines, "", ...models]) await writeLine(io.stdout, printable(line));
+      const { sharing_problem: sharing } = fleet;
+      if (sharing !== undefined) await writeLine(io.stderr, `\nNote: ${printable(sharing)}.`);
       return undefined;
     });
 }

@@ -24,6 +24,7 @@ const fleetSchema = z.object({
   joined: z.boolean(),
   connected: z.boolean(),
   problem: z.string().optional(),
+  sharing_problem: z.string().optional(),
   name: z.string(),
   machines: z.array(z.unknown()),
 });

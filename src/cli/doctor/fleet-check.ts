@@ -1,3 +1,4 @@
+import { isRefused, natsTrouble } from "../../dialects/management/nats-trouble.ts";
 import type { DaemonLook } from "./daemon-look.ts";
 import { type Check, type Finding, note, ok, problem } from "./check.ts";
 
@@ -28,13 +29,16 @@ function finding(fleet: DaemonLook["fleet"]): Finding {
     );
   }
   if (!fleet.connected) {
-    const why = fleet.problem === undefined ? "" : ` (${fleet.problem})`;
     return problem(
       NAME,
-      `the NATS server is not reachable${why}; this machine works alone`,
-      "Start the NATS server, or correct fleet.nats.",
+      `the NATS server ${natsTrouble(fleet.problem)}; this machine works alone`,
+      isRefused(fleet.problem)
+        ? "Correct them in fleet.nats, or fleet.credentials, then run daybreak stop and start it again."
+        : "Start the NATS server, or correct fleet.nats.",
     );
   }
   const { length } = fleet.machines;
-  return ok(NAME, `joined as ${fleet.name}, ${length} ${length === 1 ? "machine" : "machines"}`);
+  const joined = `joined as ${fleet.name}, ${length} ${length === 1 ? "machine" : "machines"}`;
+  if (fleet.sharing_problem === undefined) return ok(NAME, joined);
+  return note(NAME, `${joined}; ${fleet.sharing_problem}`, "Models are shared all the same.");
 }

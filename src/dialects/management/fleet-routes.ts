@@ -57,6 +57,8 @@ export interface FleetReport {
   readonly isConnected: boolean;
   /** Why it is not, as far as that is known. */
   readonly problem?: string | undefined;
+  /** What machines do not share although it is reachable, and why. */
+  readonly sharingProblem?: string | undefined;
   readonly machines: readonly FleetMachine[];
 }
 
@@ -83,11 +85,18 @@ export function fleetRoutes({ fleet }: { readonly fleet?: FleetView | undefined 
   ];
 }
 
-function fleetJson({ name, isConnected, problem, machines }: FleetReport): z.infer<typeof fleetSchema> {
+function fleetJson({
+  name,
+  isConnected,
+  problem,
+  sharingProblem,
+  machines,
+}: FleetReport): z.infer<typeof fleetSchema> {
   return {
     joined: true,
     connected: isConnected,
     ...(problem !== undefined && { problem }),
+    ...(sharingProblem !== undefined && { sharing_problem: sharingProblem }),
     name,
     machines: machines.map(machineJson),
   };

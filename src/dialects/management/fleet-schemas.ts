@@ -43,6 +43,10 @@ export const fleetSchema = z
     joined: z.boolean().describe("False: fleet.nats is not set, and this daemon works alone."),
     connected: z.boolean().describe("The NATS server is reachable."),
     problem: z.string().optional().describe("Why it is not, as far as that is known."),
+    sharing_problem: z
+      .string()
+      .optional()
+      .describe("What the machines do not share although it is reachable, files and batches say, and why."),
     name: z.string().describe("Of this machine."),
     machines: z.array(machineSchema).describe("This machine first."),
   })

@@ -270,9 +270,10 @@ export class JetStreamPlace {
       const manager = await openJetStream(nats, TIMEOUT_MS);
       const few = await makeStreams(manager, this.#prefix, nats.info?.cluster !== undefined);
       if (few) this.#sharing.fewCopies(few);
+      const isBack = this.#sharing.works("batches");
       if (!this.#wasThere) this.#logger.info("fleet: all machines share files and batches");
+      else if (isBack) this.#logger.info("fleet: files and batches are shared again");
       this.#wasThere = true;
-      this.#sharing.works("batches");
       return { manager, hasFewCopies: few !== undefined };
     } catch (error) {
       this.#wasThere ||= codeOf(error) === NO_LEADER;

@@ -13,7 +13,8 @@ type Shared = keyof typeof LOSSES;
 export class SharingLog {
   readonly #server: { readonly where: string; readonly problem: string | undefined };
   readonly #logger: Pick<Logger, "warn" | "info">;
-  readonly #told = new Set<Shared>();
+  /** What is wrong now, as it was told. */
+  readonly #told = new Map<Shared, string>();
   #hasFewCopies = false;
 
   constructor(
@@ -24,13 +25,19 @@ export class SharingLog {
     this.#logger = logger;
   }
 
+  /** What is not shared now, and why, as far as somebody has noticed. */
+  get problem(): string | undefined {
+    return this.#told.get("batches") ?? this.#told.get("responses");
+  }
+
   failed(what: Shared, error: unknown): void {
     if (this.#told.has(what)) return;
     const hasNothing = error instanceof NoJetStream;
-    if (hasNothing) for (const each of ["batches", "responses"] as const) this.#told.add(each);
-    this.#told.add(what);
     const loss = hasNothing ? "files, batches and responses are not shared now" : LOSSES[what];
-    this.#logger.warn(`fleet: ${loss}, since ${whyAway(error, this.#server)}`);
+    const problem = `${loss}, since ${whyAway(error, this.#server)}`;
+    for (const each of hasNothing ? (["batches", "responses"] as const) : [what])
+      this.#told.set(each, problem);
+    this.#logger.warn(`fleet: ${problem}`);
   }
 
   /** @returns whether it was told that it does not */

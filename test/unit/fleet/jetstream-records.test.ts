@@ -1,5 +1,5 @@
 import { jetstreamManager } from "@nats-io/jetstream";
-import { rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { pino } from "pino";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -14,22 +14,23 @@ import { NATS_SERVER, type NatsOptions, type NatsServer, startNats } from "../..
 const RECORD = Buffer.from("record");
 const away = { code: "fleet_unreachable" };
 
-/** A machine's connection, records and place of batches, with what they warn of. */
+/** A machine's connection, records and place of batches, with what they warn of and tell. */
 function machineAt(url: string) {
   const warnings: string[] = [];
+  const news: string[] = [];
   const logger = pino({ level: "silent" });
   const config = configSchema.parse({ fleet: { nats: url, prefix: "t" } }).fleet;
   const connection = new FleetConnection(config, logger);
   onTestFinished(async () => await connection.close());
   const log = {
     warn: (text: string) => void warnings.push(text),
-    info: () => undefined,
+    info: (text: string) => void news.push(text),
     debug: () => undefined,
   };
   const sharing = new SharingLog(connection, log);
   const records = new JetStreamRecords(connection, "t", log, sharing);
   const place = new JetStreamPlace(connection, "t", log, sharing);
-  return { connection, records, place, warnings };
+  return { connection, records, place, sharing, warnings, news };
 }
 
 async function machine(options: NatsOptions = { jetStream: true }) {
@@ -93,10 +94,12 @@ describe.skipIf(NATS_SERVER === null)("records of a fleet", () => {
   });
 
   test("are away when the server comes back without JetStream, and one warning says what to do", async () => {
-    const { records, place, connection, nats, warnings } = await machine();
+    const { records, place, sharing, connection, nats, warnings, news } = await machine();
     await records.put("a", RECORD);
     expect(await place.home()).toBe("fleet");
-    await restart(nats, connection, () => writeFileSync(path.join(nats.folder, "nats.conf"), ""));
+    const conf = path.join(nats.folder, "nats.conf");
+    const before = readFileSync(conf);
+    await restart(nats, connection, () => writeFileSync(conf, ""));
     const told = /NATS server at .* runs without JetStream: start it with -js/;
     await records.put("b", RECORD);
     expect(await records.get("a")).toMatchObject({ why: expect.stringMatching(told) });
@@ -111,6 +114,11 @@ describe.skipIf(NATS_SERVER === null)("records of a fleet", () => {
     expect(warnings).toEqual([
       expect.stringContaining("fleet: files, batches and responses are not shared now"),
     ]);
+    expect(sharing.problem).toMatch(told);
+    news.length = 0;
+    await restart(nats, connection, () => writeFileSync(conf, before));
+    await expect.poll(async () => await place.home(), { interval: 20, timeout: 5000 }).toBe("fleet");
+    expect(news).toEqual(["fleet: files and batches are shared again"]);
   });
 
   test("get a new stream at once when the server has lost its files", async () => {

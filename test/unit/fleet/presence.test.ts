@@ -1,5 +1,5 @@
 import { pino } from "pino";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type Beat, type Card, MOST_CARD_BYTES } from "../../../src/fleet/card.ts";
 import { Presence, SILENCE_MS } from "../../../src/fleet/presence.ts";
 import { card, cardModel, beat, FleetWire } from "../../support/fleet-wire.ts";
@@ -50,6 +50,49 @@ describe("the machines that are present", () => {
     third.presence.close();
     third.connection.publish("fleet.presence", json({ ...two.beat, state: "gone" }));
     expect(names(first.presence)).toEqual([]);
+  });
+
+  test("are told of when they come, stop and fall silent, and not while there is no connection", async () => {
+    const info = vi.spyOn(logger, "info");
+    onTestFinished(() => info.mockRestore());
+    const told = (): unknown[] => info.mock.calls.splice(0).map(([about, text]) => [about, text]);
+    const about = { machine: "two", id: two.card.id };
+    const first = machine(wire, one);
+    const second = machine(wire, two);
+    await vi.advanceTimersByTimeAsync(600);
+    second.presence.close();
+    told();
+    second.connection.publish("fleet.presence", json({ ...two.beat, state: "gone" }));
+    expect(told()).toEqual([[about, "fleet: a machine has left"]]);
+    second.connection.publish("fleet.presence", json({ ...two.beat, state: "gone" }));
+    wire.send("fleet.presence", json(two.beat));
+    await vi.advanceTimersByTimeAsync(600);
+    expect(told()).toMatchObject([[about, "fleet: a machine has joined"]]);
+    await vi.advanceTimersByTimeAsync(SILENCE_MS + 600);
+    expect(told()).toEqual([[about, "fleet: a machine is gone"]]);
+    wire.send("fleet.presence", json(two.beat));
+    await vi.advanceTimersByTimeAsync(600);
+    told();
+    first.connection.isConnected = false;
+    await vi.advanceTimersByTimeAsync(SILENCE_MS + 600);
+    expect(told()).toEqual([]);
+  });
+
+  test("are warned of once when they have this machine's name", async () => {
+    const warn = vi.spyOn(logger, "warn");
+    onTestFinished(() => warn.mockRestore());
+    machine(wire, one);
+    const named = { ...two, card: { ...two.card, name: "one" } };
+    machine(wire, named);
+    machine(wire, { card: card("three"), beat: beat("three") });
+    await vi.advanceTimersByTimeAsync(600);
+    named.card = { ...named.card, revision: 2 };
+    named.beat = { ...two.beat, revision: 2 };
+    await vi.advanceTimersByTimeAsync(1200);
+    const warnings = warn.mock.calls.map(([, text]) => text);
+    // Each of the two warns.
+    expect(warnings).toHaveLength(2);
+    expect(warnings[0]).toMatch(/has the same name, one: set fleet\.name/);
   });
 
   test("are there again at once when somebody else says in their name that they are gone, which is told", async () => {

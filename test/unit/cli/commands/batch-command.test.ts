@@ -84,8 +84,11 @@ test("requests that fail are in the output as well, and in the exit code", async
   const input = file("in.jsonl", [request("one", { messages: 5 }), request("two")]);
   const { code, stdout, stderr } = await batch(input);
   expect(idsIn(stdout)).toEqual(["two", "one"]);
-  expect(stderr).toContain("1 of 2 requests did not succeed.");
+  expect(stderr).toMatch(/1 of 2 requests did not succeed \(invalid_\w+: 1\)\./);
   expect(code).toBe(1);
+  expect((await batch(input)).stderr).toContain(
+    "completed.\n1 of its 2 requests did not succeed; --new runs the file again.\n",
+  );
 });
 
 test("lines that are wrong are named", async () => {
@@ -97,6 +100,7 @@ test("lines that are wrong are named", async () => {
   writeFileSync(input, "no JSON");
   expect((await batch(input)).stderr).toContain("its first line must be a JSON object with a url");
   expect((await batch(file("missing.jsonl"))).code).toBe(4);
+  expect((await batch(path.dirname(input))).stderr).toMatch(/ is a folder; name a JSONL file of requests\./);
   expect(await batch("-")).toMatchObject({ code: 2, stderr: expect.stringContaining("Name a file") });
 });
 
@@ -133,7 +137,7 @@ test("batches are listed, shown and cancelled", async () => {
   const input = file("in.jsonl", [request("one")]);
   const done = await batch(input, "--json");
   const { id }: { id: string } = JSON.parse(done.stdout);
-  expect((await batch("list")).stdout).toMatch(new RegExp(`${id} +completed +1/1 +0 +0 .*in\\.jsonl`));
+  expect((await batch("list")).stdout).toMatch(new RegExp(`${id} +completed +1/1 +0 +0 +\\S+ +in\\.jsonl\n`));
   expect((await batch("show", id)).stdout).toMatch(/requests +1, 1 completed, 0 failed/);
   expect(idsIn((await batch("output", id)).stdout)).toEqual(["one"]);
   expect(await batch("cancel", id)).toMatchObject({
@@ -228,6 +232,8 @@ test("lines that were not answered are told apart from those that failed", async
   await running;
   expect(await counts()).toMatch(/cancelled +2\/3 +1 +1 /);
   expect((await batch("show", id)).stdout).toContain("3, 1 completed, 1 failed, 1 not answered");
+  const written = await batch("output", id, "-o", file("out.jsonl"));
+  expect(written.stderr).toContain("Wrote 2 answers and 1 request that was not answered to ");
 });
 
 test("a batch that was made by another client has the name of its file", async () => {

@@ -131,9 +131,11 @@ describe("fleet", () => {
   };
 
   it("lists the machines and their models, which cannot steer the terminal", async () => {
-    const fleet = { joined: true, connected: true, name: "desk", machines: [machine, attic] };
+    const sharing = { sharing_problem: "files are not shared now, since it is so" };
+    const fleet = { joined: true, connected: true, ...sharing, name: "desk", machines: [machine, attic] };
     await using daemon = await startFakeDaemon({ "GET /api/fleet": fleet });
-    const { stdout } = await runCli(["fleet", "--url", daemon.url]);
+    const { stdout, stderr } = await runCli(["fleet", "--url", daemon.url]);
+    expect(stderr).toContain("Note: files are not shared now, since it is so.");
     expect(stdout).toMatch(
       /^desk \(this\) +ready +1\.2\.3 +01234567 +4 × a processor +- +1\.0 GB of 12\.0 GB +1 +0$/m,
     );

@@ -18,7 +18,13 @@ async function look(fleet: object | undefined, isConfigured: boolean) {
 
 test.each([
   [{ ...ALONE, joined: false }, "note", /started without it/],
-  [{ ...ALONE, problem: "Authorization Violation" }, "problem", /\(Authorization Violation\)/],
+  [{ ...ALONE, problem: "Authorization Violation" }, "problem", /refuses the user and password/],
+  [{ ...ALONE, problem: "connect ECONNREFUSED" }, "problem", /not reachable \(connect ECONNREFUSED\)/],
+  [
+    { ...ALONE, connected: true, sharing_problem: "files are not shared" },
+    "note",
+    /1 machine; files are not shared/,
+  ],
   [{ ...ALONE, connected: true, machines: [{}, {}] }, "ok", /joined as desk, 2 machines/],
   [undefined, "note", /no daemon tells of it/],
 ])("of %j the doctor says %s", async (fleet, verdict, message) => {

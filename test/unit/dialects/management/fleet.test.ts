@@ -32,12 +32,16 @@ describe("GET /api/fleet", () => {
     };
     const fleet = {
       joined: Promise.resolve(),
-      report: () => fleetReport({ isConnected: true }, self, [other]),
+      report: () => ({
+        ...fleetReport({ isConnected: true }, self, [other]),
+        sharingProblem: "files are not shared",
+      }),
     };
     const answer = await fakeApp({ overrides: { fleet } }).request("/api/fleet");
     expect(await answer.json()).toMatchObject({
       joined: true,
       connected: true,
+      sharing_problem: "files are not shared",
       name: "zoe",
       machines: [
         { name: "zoe", self: true, state: "ready", running: 0, models: [{ alias: "tiny", loaded: false }] },
