@@ -75,16 +75,16 @@ describe.skipIf(NATS_SERVER === null)("responses in a fleet", () => {
     }
   });
 
-  test.each<[string, NatsOptions]>([
-    ["is missing", {}],
-    ["has no room", { jetStream: { maxFileBytes: 1e6 } }],
-  ])("stay on their machine, with one warning, where JetStream %s", async (_what, options) => {
+  test.each<[string, NatsOptions, string]>([
+    ["is missing", {}, "files, batches and responses are not shared now"],
+    ["has no room", { jetStream: { maxFileBytes: 1e6 } }, WARNING],
+  ])("stay on their machine, with one warning, where JetStream %s", async (_what, options, warning) => {
     const [one, two] = await fleetWith(options);
     const first = await one.responses.create({ ...BRIEF, input: "Hello" });
     const second = await one.responses.create({ ...BRIEF, input: "And?", previous_response_id: first.id });
     expect((await one.responses.retrieve(second.id)).id).toBe(second.id);
     await expect(two.responses.retrieve(second.id)).rejects.toThrow(NotFoundError);
-    expect(daemons[0]?.logs().split("files, batches and responses are not shared now")).toHaveLength(2);
+    expect(daemons[0]?.logs().split(warning)).toHaveLength(2);
   });
 
   test.skipIf(PRLIMIT === null)("stay on their machine when JetStream's disk is full", async () => {
