@@ -16,6 +16,8 @@ async function thoughts(engine: Engine): Promise<TokenLogprob[]> {
   const request = promptRequest("once upon a time", {
     maxTokens: 8,
     logprobs: 5,
+    // llama.cpp's own keeps a first token of the warm-up, and would read the rest of the prompt in another step.
+    cachePrompt: false,
     sampling: { temperature: 0, ignoreEos: true },
   });
   const events = await collect(generated(engine, request, NEVER));

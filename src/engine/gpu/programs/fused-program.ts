@@ -96,7 +96,8 @@ export function fuse(blocks: readonly Block[], parts: readonly FusedPart[]): str
         .map((part) => `for (var each = 0u; each < ${countOf(part)}; each++) { ${run(part, "each")} }`)
         .join(`\n${afterAll}\n`),
   };
-  const body: string[] = ["var group = workgroup_id.x;"];
+  // Also a part that is alone binds the numbers, and a layout has only what the code uses.
+  const body: string[] = [`_ = ${counts}[0];`, "var group = workgroup_id.x;"];
   for (const [at, { how, parts: of }] of blocks.entries()) {
     const size = how === "chain" ? "1u" : countOf(of[0] ?? 0);
     const code = bodies[how](of, "group");

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { fuse } from "../../../../../src/engine/gpu/programs/fused-program.ts";
 import { asPart, readProgram, writtenBindings } from "../../../../../src/engine/gpu/programs/wgsl-program.ts";
 
 const program = (body: string, types: readonly string[] = ["array<f32>", "array<f32>"]) =>
@@ -41,4 +42,12 @@ test("vectors are read from numbers, indices of indices too", () => {
   expect(code).toContain(
     "fn slot_7_vector_3(at: u32) -> vec4<f32> { return vec4<f32>(slot_7[4u * at + 0u], slot_7[4u * at + 1u], slot_7[4u * at + 2u], slot_7[4u * at + 3u]); }",
   );
+});
+
+test("a program of one part uses the numbers of workgroups that it binds", () => {
+  const slots = new Map([0, 1, 2].map((binding) => [binding, binding]));
+  const part = { program: program("b1[gid.x] = b0[gid.x];"), slots, vectors: new Set<number>(), rows: 0 };
+  const code = fuse([{ how: "alone", parts: [0] }], [part]);
+  expect(code).toContain("var<uniform> slot_3:");
+  expect(code.slice(code.lastIndexOf("fn main("))).toContain("slot_3[");
 });
