@@ -130,6 +130,7 @@ export class BatchMachines {
                 beat: beat(each.name),
               }));
           },
+          unreachable: () => undefined,
           missing: () => undefined,
         },
         models: {
