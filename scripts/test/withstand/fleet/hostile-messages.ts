@@ -122,7 +122,7 @@ function storedMessage({ prefix, heard }: FleetKnowledge, random: Random): Messa
           `batches.batch.${id}`,
           `batches.file.${id}`,
           `batches.lease.${id}`,
-          `batchwork.${id}.0`,
+          `batchwork.${id}.0.0`,
           `batchdata.file.${id}.0`,
           `batchdata.answer.${id}.0`,
           "batchnews",
