@@ -7,7 +7,7 @@ export type ErrorType =
   | "internal_error"
   | "overloaded";
 
-export interface ErrorDefinition {
+interface ErrorDefinition {
   readonly type: ErrorType;
   /** HTTP status code. */
   readonly status: number;

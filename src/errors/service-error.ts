@@ -12,7 +12,7 @@ export interface ContextExcess {
   readonly contextSize: number;
 }
 
-export interface ServiceErrorOptions {
+interface ServiceErrorOptions {
   /** The cause of this error; logged, never sent to a client. */
   cause?: unknown;
   /** Dotted path of the invalid request field, for dialects that report it. */

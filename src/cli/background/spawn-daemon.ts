@@ -15,7 +15,7 @@ const NO_DEBUGGER = "--disable-sigusr1";
 /** A daemon listens before it loads a model: one that has not answered by then never will. */
 const LONGEST_SILENCE_MS = 30_000;
 
-export interface BackgroundStart {
+interface BackgroundStart {
   /** Finds the daemon once it listens. */
   readonly client: DaemonClient;
   /** Flags of `daybreak serve`. */

@@ -15,7 +15,7 @@ const SHOWN_CHARACTERS = 80;
 /** Body of GET /health, whatever its status. */
 const healthSchema = z.object({ status: z.string() });
 
-export interface DaemonClientOptions {
+interface DaemonClientOptions {
   /** Tried in this order until one accepts a connection; that one is kept. */
   readonly endpoints: readonly Endpoint[];
   readonly apiKey?: string | undefined;
@@ -177,7 +177,7 @@ export class DaemonClient {
     return this.#connectionLost(error);
   }
 
-  #connectionLost(cause?: unknown): CliError {
+  #connectionLost(cause: unknown): CliError {
     return new CliError(
       EXIT.error,
       "connection_lost",

@@ -22,7 +22,7 @@ const RESERVE_BYTES = 256 * 1024 * 1024;
 const SCARCE_BYTES = 5e9;
 
 /** File system calls that test a folder. */
-export interface CacheTools {
+interface CacheTools {
   readonly measure: FreeSpace;
   readonly symlink: typeof symlinkSync;
   readonly link: typeof linkSync;

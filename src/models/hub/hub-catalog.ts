@@ -45,7 +45,6 @@ interface HubCatalogOptions {
   /** Folder of the hub cache. */
   readonly cacheDir: string;
   readonly store: Pick<HubStore, "find">;
-  readonly fetch?: typeof fetch;
   readonly sleep?: Sleep;
 }
 
@@ -55,8 +54,8 @@ export class HubCatalog {
   readonly #options: HubCatalogOptions;
 
   constructor(options: HubCatalogOptions) {
-    const { hubUrl, token, fetch = http1Fetch } = options;
-    this.#hub = new HubFetch({ hubUrl, token, fetch });
+    const { hubUrl, token } = options;
+    this.#hub = new HubFetch({ hubUrl, token, fetch: http1Fetch });
     this.#options = options;
   }
 

@@ -26,7 +26,7 @@ export const ALIAS = "tiny:1b";
 const ALIASES: AliasTable = new Map([[ALIAS, { repo: "ada/tiny-GGUF", file: "tiny.gguf", tags: [] }]]);
 
 /** A hub whose cache is a folder of files `owner--repo--file`. */
-export class FakeHub implements HubStore {
+class FakeHub implements HubStore {
   readonly folder: string;
   readonly #cached = new Map<string, CachedModel>();
   /** Pulls wait for it. */

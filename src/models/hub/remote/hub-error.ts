@@ -98,12 +98,9 @@ function isDiskFull(error: unknown): boolean {
 }
 
 /**
- * A failure between Daybreak and the hub. Not a ServiceError, because most of these are retried and never reach a
- * client.
+ * An answer with an error status. Like the other failures between Daybreak and the hub below, it is not a ServiceError,
+ * because most of these are retried and never reach a client.
  */
-export type HubFailure = HubHttpFailure | HubNetworkFailure | HubAnswerFailure | StaleRemoteFailure;
-
-/** An answer with an error status. */
 export class HubHttpFailure extends Error {
   override readonly name = "HubHttpFailure";
   readonly status: number;
