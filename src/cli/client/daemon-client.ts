@@ -12,6 +12,9 @@ import { ConnectError, sendRequest } from "./send-request.ts";
 /** Characters shown of an answer that is not understood. */
 const SHOWN_CHARACTERS = 80;
 
+/** How often a daemon is asked for its health while it starts or ends. */
+export const HEALTH_POLL_MS = 100;
+
 /** Body of GET /health, whatever its status. */
 const healthSchema = z.object({ status: z.string() });
 

@@ -1,3 +1,4 @@
+import { isDiskFull } from "../../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../../errors/service-error.ts";
 import type { HubFetch } from "./hub-fetch.ts";
 
@@ -90,11 +91,6 @@ function unreachable(message: string, cause: HubHttpFailure | Error): ServiceErr
     cause,
     ...(retryAfterSecs === undefined ? {} : { retryAfterSecs }),
   });
-}
-
-function isDiskFull(error: unknown): boolean {
-  if (!(error instanceof Error) || !("code" in error)) return false;
-  return error.code === "ENOSPC" || error.code === "EDQUOT";
 }
 
 /**
