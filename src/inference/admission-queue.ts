@@ -132,6 +132,11 @@ export class AdmissionQueue {
     return this.#tokens / this.#contextTokens;
   }
 
+  /** Whether a permit is held by a call that names this slot. */
+  isNamed(slot: number): boolean {
+    return this.#namedSlots.has(slot);
+  }
+
   /** Estimated seconds until a new caller gets a permit, from the mean time that permits are held. */
   get retryAfterSecs(): number {
     const estimate = Math.ceil(((this.#waiting.size + 1) * this.#meanHoldSecs) / this.#slots);

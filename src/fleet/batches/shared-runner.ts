@@ -92,9 +92,11 @@ export class SharedRunner {
    */
   async cancel(id: string): Promise<Batch> {
     const { store } = this.#options;
-    await store.change(id, ["validating", "in_progress"], { status: "cancelling", endsAs: "cancelled" });
-    const batch = await store.batch(id, undefined);
-    if (batch?.status === "cancelling") return batch;
+    const change = { status: "cancelling", endsAs: "cancelled" } as const;
+    const cancelled = await store.change(id, ["validating", "in_progress"], change);
+    const batch = (await store.batch(id, undefined)) ?? cancelled;
+    // Whoever leads it may have ended it meanwhile.
+    if (batch && (cancelled || batch.status === "cancelling")) return batch;
     throw new ServiceError(
       "batch_conflict",
       `The batch is ${batch?.status ?? "gone"}; it cannot be cancelled now.`,

@@ -198,6 +198,20 @@ describe.skipIf(NATS_SERVER === null)("what harms batches of a fleet", () => {
     expect(left).toHaveLength(1);
   });
 
+  test("one that ends while it is cancelled has been cancelled", async () => {
+    const one = await fleet.join("one", { runLine: waiting });
+    const two = await fleet.join("two", { models: {} });
+    const { id } = await createBatch(one.batches, named(3));
+    await answers(one, id, 1);
+    const put = two.place.put.bind(two.place);
+    two.place.put = async (subject, ...rest) => {
+      const number = await put(subject, ...rest);
+      if (subject.endsWith(`.batch.${id}`)) await reaches(one, id, "cancelled");
+      return number;
+    };
+    expect(await two.batches.cancel(undefined, TEXT_API, id)).toMatchObject({ id, status: "cancelled" });
+  });
+
   test("an output is kept as long as it says, though its batch is older", async () => {
     let late = 0;
     const now = (): number => Date.now() + late;
