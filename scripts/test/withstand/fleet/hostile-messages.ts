@@ -12,7 +12,7 @@ export interface Message {
 }
 
 /** What the attacker knows of the fleet, as anybody does who may use its server. */
-export interface FleetKnowledge {
+interface FleetKnowledge {
   readonly prefix: string;
   /** Ids of the machines; the first one has the model. */
   readonly machines: readonly string[];
