@@ -7,7 +7,7 @@ export type ErrorType =
   | "internal_error"
   | "overloaded";
 
-export interface ErrorDefinition {
+interface ErrorDefinition {
   readonly type: ErrorType;
   /** HTTP status code. */
   readonly status: number;
@@ -217,3 +217,7 @@ export const ERROR_CODES = {
 } as const satisfies Record<string, ErrorDefinition>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;
+
+export function isErrorCode(code: string): code is ErrorCode {
+  return Object.hasOwn(ERROR_CODES, code);
+}

@@ -10,7 +10,6 @@ import type { ModelLease, Models } from "../models/models.ts";
 import { adapterGroup, adapterScales } from "./adapter-scales.ts";
 import { admissionTokens } from "./admission-tokens.ts";
 import { answerLimit } from "./answer-limit.ts";
-import type { AdmissionRequest, Permit } from "./admission-queue.ts";
 import { checkEmbedding, checkReranking, checkTextModel } from "./check-capabilities.ts";
 import { Deadline } from "./deadline.ts";
 import { embedTruncated } from "./embed-truncated.ts";
@@ -38,7 +37,7 @@ import type {
 } from "./inference.ts";
 import { embeddedTokens } from "./reserved-tokens.ts";
 import { readyFormat } from "./ready-format.ts";
-import { type RequestAccount, RequestAccounting } from "./request-accounting.ts";
+import { RequestAccounting } from "./request-accounting.ts";
 import { resolveGeneration } from "./resolve-generation.ts";
 import { runBatch } from "./run-batch.ts";
 import { readersOf, runGeneration } from "./run-generation.ts";
@@ -46,7 +45,7 @@ import { scorePrompt, type ScoringEngine } from "./score-prompt.ts";
 import { stopRepetition } from "./stop-repetition.ts";
 import { promptFromTokens, type Piece, splitPieces, toTokenIds } from "./tokens.ts";
 
-export interface InferenceOptions {
+interface InferenceOptions {
   models: Pick<Models, "acquire">;
   metrics: Metrics;
   config: {
@@ -136,21 +135,22 @@ class InferenceService implements Inference {
         slot: slotWithin(request.slot, engine.spec.slots),
       };
       const resolved = await resolveGeneration(asked, model, engine.info, makeGrammar);
-      const isBusy = this.#queues.of(engine, model.alias).running > 0;
+      const queue = this.#queues.of(engine, model.alias);
       const wish = {
-        tokens: await admissionTokens(engine, resolved.request, isBusy, signal),
+        tokens: await admissionTokens(engine, resolved.request, queue.running > 0, signal),
         bypassQueueLimit: request.furtherOf !== undefined,
         mayWait: request.mayWait,
         group: adapterGroup(resolved.request.adapterScales),
         slot: resolved.request.slot,
         onYield,
       };
-      const permit = held.use(await this.#admit(account, engine, model, signal, wish));
+      const slot =
+        wish.slot !== undefined && engine.spec.slots > 1
+          ? held.use(new NamedSlot(engine, wish.slot, queue))
+          : undefined;
+      const permit = held.use(await account.waitFor(queue.acquire(signal, wish)));
       const deadline = held.use(this.#deadline(request, signal));
-      if (wish.slot !== undefined && engine.spec.slots > 1) {
-        const slot = held.use(new NamedSlot(engine, wish.slot));
-        await account.waitFor(slot.wait(permit, deadline.signal));
-      }
+      if (slot) await account.waitFor(slot.wait(permit, deadline.signal));
       let isRepetition = false;
       const onRepetition = (): void => {
         isRepetition = true;
@@ -272,12 +272,8 @@ class InferenceService implements Inference {
       }
       const tokens = embeddedTokens(engine.spec, engine.info);
       const group = adapterGroup(adapterScales(model, undefined));
-      const permit = await this.#admit(account, engine, model, signal, {
-        tokens,
-        group,
-        mayWait: request.mayWait,
-        onYield,
-      });
+      const wish = { tokens, group, mayWait: request.mayWait, onYield };
+      const permit = await account.waitFor(this.#queues.of(engine, model.alias).acquire(signal, wish));
       const deadline = held.use(this.#deadline(request, signal));
       const results = await runBatch(items, { permit, tokens }, deadline.signal, (item, abort) =>
         call(engine, item, abort, model),
@@ -289,16 +285,6 @@ class InferenceService implements Inference {
       account.failed(error, client);
       throw error;
     }
-  }
-
-  async #admit(
-    account: RequestAccount,
-    engine: Engine,
-    { alias }: Model,
-    signal: AbortSignal,
-    wish: AdmissionRequest,
-  ): Promise<Permit> {
-    return await account.waitFor(this.#queues.of(engine, alias).acquire(signal, wish));
   }
 }
 

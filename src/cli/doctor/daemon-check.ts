@@ -10,7 +10,7 @@ import type { DaemonLook, LocalDaemon } from "./daemon-look.ts";
 const ANY_ADDRESS: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
 const [NAME, PORT, SOCKET] = ["Daemon", "Port", "Socket"];
 
-export interface DaemonQuestion {
+interface DaemonQuestion {
   readonly where: LocalDaemon;
   readonly daemon: Promise<DaemonLook>;
   /** Of this program. */
