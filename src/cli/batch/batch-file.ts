@@ -57,7 +57,7 @@ async function firstLineOf(file: string): Promise<unknown> {
   const input = createReadStream(file);
   try {
     for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
-      if (line.trim() !== "") return lineSchema.safeParse(tryJson(line.trim())).data?.url;
+      if (line.trim() !== "") return tryJson(line.trim());
     }
     return undefined;
   } finally {
