@@ -10,6 +10,7 @@ import {
 } from "./card.ts";
 import { isRefused, natsTrouble } from "../dialects/management/nats-trouble.ts";
 import { ServiceError } from "../errors/service-error.ts";
+import { DepartedMachines } from "./departed-machines.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
 import { type Known, KnownMachines } from "./known-machines.ts";
 import { OwnBeats } from "./own-beats.ts";
@@ -51,6 +52,7 @@ export class Presence {
   readonly #options: PresenceOptions;
   readonly #now: () => number;
   readonly #known = new KnownMachines();
+  readonly #departed = new DepartedMachines<Machine>();
   /** Those that are asked for their card now. */
   readonly #asked = new Set<string>();
   readonly #listeners = new Set<() => void>();
@@ -99,6 +101,11 @@ export class Presence {
     if (!this.#options.connection.isConnected) return [];
     this.#machines ??= [...this.#known.values()].flatMap(({ card, beat }) => (card ? [{ card, beat }] : []));
     return this.#machines;
+  }
+
+  /** Those that are not there now, and are expected back. */
+  get departed(): readonly Machine[] {
+    return this.#departed.at(this.#now());
   }
 
   /** One that is there now. */
@@ -156,7 +163,7 @@ export class Presence {
     const now = this.#now();
     if (this.#pauses.isAfterPause(now)) return;
     const silent = this.#known.forgetSilent(now - SILENCE_MS);
-    for (const each of silent) this.#tellOfLeaving(each, "fleet: a machine is gone");
+    for (const each of silent) this.#left(each, "fleet: a machine is gone");
     if (silent.length > 0) this.#changed();
   }
 
@@ -192,6 +199,7 @@ export class Presence {
       if (card?.id !== id) throw new Error("its card is not valid");
       const isNew = this.#known.get(id)?.card === undefined;
       this.#known.describe(card, answer.length);
+      this.#departed.isBack(card.name);
       if (isNew)
         logger.info({ machine: card.name, id, version: card.version }, "fleet: a machine has joined");
       this.#compareNames(card);
@@ -208,13 +216,15 @@ export class Presence {
     const known = this.#known.get(id);
     if (!known) return;
     this.#known.forget(id);
-    this.#tellOfLeaving(known, text);
+    this.#left(known, text);
     this.#changed();
   }
 
-  /** Without a connection all are silent, and that has been told already. */
-  #tellOfLeaving({ card }: Known, text: string): void {
-    if (card && this.isConnected) this.#options.logger.info({ machine: card.name, id: card.id }, text);
+  #left({ card, beat }: Known, text: string): void {
+    if (!card) return;
+    this.#departed.left({ card, beat }, this.#now());
+    // Without a connection all are silent, and that has been told already.
+    if (this.isConnected) this.#options.logger.info({ machine: card.name, id: card.id }, text);
   }
 
   /** Lists of machines and their measurements tell them apart by their names. */
