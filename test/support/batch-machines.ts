@@ -135,7 +135,7 @@ export class BatchMachines {
           get departed() {
             return departed.map(described);
           },
-          missing: () => undefined,
+          unreachable: () => undefined,
         },
         models: {
           defaultAlias: undefined,

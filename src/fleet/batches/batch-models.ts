@@ -8,7 +8,7 @@ import type { LineGroup } from "./batch-record.ts";
 
 export interface BatchModelsOptions {
   readonly self: Pick<SelfDescription, "card" | "beat" | "model">;
-  readonly presence: Pick<Presence, "machines" | "departed" | "missing">;
+  readonly presence: Pick<Presence, "machines" | "departed" | "unreachable">;
   /** Of this machine alone. */
   readonly models: Pick<Models, "get" | "defaultAlias">;
 }
@@ -39,7 +39,7 @@ export class BatchModels {
     const found = own ?? (wanted === undefined ? undefined : await this.#ownModel(wanted));
     if (found === "unsettled") return found;
     const present = found ?? findIn(presence.machines, wanted);
-    if (!present && presence.missing(wanted)) return "unsettled";
+    if (!present && presence.unreachable(wanted)) return "unsettled";
     const named = present ?? findIn(presence.departed, wanted);
     if (!named) return undefined;
     const { model, adapter } = named;
@@ -68,7 +68,7 @@ export class BatchModels {
   isAway(group: LineGroup): boolean {
     const { name, model } = group;
     const { presence } = this.#options;
-    if (!model || this.here(group) || presence.missing(name || undefined)) return false;
+    if (!model || this.here(group) || presence.unreachable(name || undefined)) return false;
     return !presence.machines.some(
       (machine) => hasModel(machine, model) || findIn([machine], name || undefined),
     );
