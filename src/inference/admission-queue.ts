@@ -60,7 +60,7 @@ interface Yielding extends Pick<AdmissionRequest, "slot"> {
   isAsked: boolean;
 }
 
-export interface AdmissionQueueOptions {
+interface AdmissionQueueOptions {
   /** Calls in flight at once. */
   slots: number;
   /** Tokens of context of all calls together; absent: unlimited. */

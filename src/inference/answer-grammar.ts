@@ -12,7 +12,7 @@ import type { AnswerForm } from "./resolve-tools.ts";
 import type { TemplateTraits } from "./template-traits.ts";
 
 /** How the engine keeps an answer to its form. */
-export interface AnswerGrammar {
+interface AnswerGrammar {
   readonly format: OutputFormat;
   /** What is wrong with an answer, of what the grammar cannot say; absent: the grammar says it all. */
   readonly check?: (text: string) => string | undefined;

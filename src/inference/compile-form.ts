@@ -17,7 +17,7 @@ export type SchemaForm = Exclude<AnswerForm, { type: "text" | "grammar" }>;
 export const ANY_OBJECT: Readonly<Record<string, unknown>> = { type: "object" };
 
 /** A form as a grammar, with what is left to check. */
-export interface CompiledForm {
+interface CompiledForm {
   /** In GBNF. */
   readonly grammar: string;
   /** What a schema says and the grammar does not. */

@@ -45,7 +45,7 @@ import { scorePrompt, type ScoringEngine } from "./score-prompt.ts";
 import { stopRepetition } from "./stop-repetition.ts";
 import { promptFromTokens, type Piece, splitPieces, toTokenIds } from "./tokens.ts";
 
-export interface InferenceOptions {
+interface InferenceOptions {
   models: Pick<Models, "acquire">;
   metrics: Metrics;
   config: {

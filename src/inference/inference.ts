@@ -19,7 +19,7 @@ import type { PromptToken } from "./score-prompt.ts";
 import type { Piece } from "./tokens.ts";
 
 /** What a text must be, from which a grammar is yet to be made. */
-export interface TextsFormat {
+interface TextsFormat {
   readonly type: "texts";
   readonly language: TextLanguage;
   readonly given: string | readonly string[];

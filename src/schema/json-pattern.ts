@@ -90,9 +90,9 @@ class PatternReader {
       return isComplement ? characterPattern(unescapedOutside(set), []) : setPattern(set);
     }
     if ("^*+?{}]".includes(next)) throw new NotRegularError();
-    let single = this.#singles.get(next);
-    if (single === undefined) this.#singles.set(next, (single = setPattern([pointOf(next)])));
-    return single;
+    let pattern = this.#singles.get(next);
+    if (pattern === undefined) this.#singles.set(next, (pattern = setPattern([pointOf(next)])));
+    return pattern;
   }
 
   #group(depth: number): string {

@@ -54,7 +54,7 @@ export const nameModel: RunLine = async ({ body }) => {
   return { status: 200, body: JSON.stringify(asked), retryable: false, retryAfterSecs: 1 };
 };
 
-export interface MachineOptions {
+interface MachineOptions {
   readonly runLine?: RunLine;
   /** Its models: by name, what their files hold. */
   readonly models?: Readonly<Record<string, string>>;
@@ -130,6 +130,7 @@ export class BatchMachines {
                 beat: beat(each.name),
               }));
           },
+          unreachable: () => undefined,
           missing: () => undefined,
         },
         models: {

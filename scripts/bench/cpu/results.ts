@@ -7,7 +7,7 @@ export const ENGINES = ["stock", "daybreak", "native"] as const;
 export type EngineName = (typeof ENGINES)[number];
 
 /** Measured rates in tokens per second, one number per run. */
-export const FIGURES = {
+const FIGURES = {
   prefill: "prefill, tokens/s",
   decode: "decode, tokens/s",
   oneStream: "one of several slots in use, tokens/s",

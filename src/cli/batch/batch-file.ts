@@ -7,6 +7,7 @@ import { Readable } from "node:stream";
 import { z } from "zod";
 import { isSystemError } from "../../errors/exhausted-resource.ts";
 import { toError } from "../../errors/to-error.ts";
+import { tryJson } from "../../json/try-json.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import { EXIT } from "../exit-codes.ts";
 
@@ -42,20 +43,11 @@ async function endpointOf(file: string): Promise<string | undefined> {
   const input = createReadStream(file);
   try {
     for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
-      if (line.trim() !== "") return lineSchema.safeParse(parsed(line.trim())).data?.url;
+      if (line.trim() !== "") return lineSchema.safeParse(tryJson(line.trim())).data?.url;
     }
     return undefined;
   } finally {
     input.destroy();
-  }
-}
-
-/** The value of a line of JSON; undefined if it is none. */
-export function parsed(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
   }
 }
 

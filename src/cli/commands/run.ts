@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
 import type { z } from "zod";
+import { toError } from "../../errors/to-error.ts";
 import { startDaemonIfNone } from "../background/start-daemon-if-none.ts";
 import { usageError } from "../cli-error.ts";
 import type { CliIo } from "../cli-io.ts";
@@ -90,6 +91,6 @@ async function readImages(files: readonly string[]): Promise<string[]> {
   try {
     return await Promise.all(files.map((file) => readFile(file, "base64")));
   } catch (error) {
-    throw usageError(`Cannot read the image: ${error instanceof Error ? error.message : String(error)}`);
+    throw usageError(`Cannot read the image: ${toError(error).message}`);
   }
 }

@@ -25,7 +25,7 @@ export type ContentPart = z.infer<typeof contentPartSchema>;
 /** What a projector turns into tokens. */
 export type MediaPart = Exclude<ContentPart, { type: "text" }>;
 
-export const toolCallSchema = z.object({
+const toolCallSchema = z.object({
   id: z.string(),
   name: z.string(),
   /** The arguments as JSON text, exactly as the model wrote them. */
@@ -58,10 +58,7 @@ const toolDefinitionSchema = z.object({
 });
 export type ToolDefinition = z.infer<typeof toolDefinitionSchema>;
 
-export const toolChoiceSchema = z.union([
-  z.enum(["auto", "none", "required"]),
-  z.object({ name: z.string() }),
-]);
+const toolChoiceSchema = z.union([z.enum(["auto", "none", "required"]), z.object({ name: z.string() })]);
 export type ToolChoice = z.infer<typeof toolChoiceSchema>;
 
 export const outputFormatSchema = z.discriminatedUnion("type", [
@@ -200,7 +197,7 @@ export const tokenLogprobSchema = z.object({
 });
 export type TokenLogprob = z.infer<typeof tokenLogprobSchema>;
 
-export const usageSchema = z.object({
+const usageSchema = z.object({
   promptTokens: z.int().min(0),
   completionTokens: z.int().min(0),
   /** Prompt tokens that were found in the KV cache. */

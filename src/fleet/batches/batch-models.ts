@@ -8,7 +8,7 @@ import type { LineGroup } from "./batch-record.ts";
 
 export interface BatchModelsOptions {
   readonly self: Pick<SelfDescription, "card" | "beat" | "model">;
-  readonly presence: Pick<Presence, "machines" | "missing">;
+  readonly presence: Pick<Presence, "machines" | "unreachable" | "missing">;
   /** Of this machine alone. */
   readonly models: Pick<Models, "get" | "defaultAlias">;
 }
@@ -63,7 +63,7 @@ export class BatchModels {
   isAway(group: LineGroup): boolean {
     const { name, model } = group;
     const { presence } = this.#options;
-    if (!model || this.here(group) || presence.missing(name || undefined)) return false;
+    if (!model || this.here(group) || presence.unreachable(name || undefined)) return false;
     return !presence.machines.some(
       (machine) => hasModel(machine, model) || findIn([machine], name || undefined),
     );

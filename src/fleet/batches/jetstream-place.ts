@@ -1,12 +1,15 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { AckPolicy, DeliverPolicy, type JetStreamManager, type JsMsg } from "@nats-io/jetstream";
-import { errors, type MsgHdrs, type NatsConnection } from "@nats-io/transport-node";
+import { errors, type MsgHdrs, type NatsConnection, nuid } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import type { FleetConnection } from "../fleet-connection.ts";
+import { ASKED_ONCE_MS } from "./ask-again.ts";
 import { removeMessages } from "./remove-messages.ts";
-import { makeStreams, RAISE_AFTER_MS, type StreamKind, streamName } from "./batch-streams.ts";
+import { makeStreams, RAISE_AFTER_MS, type StreamKind, STREAMS, streamName } from "./batch-streams.ts";
 import {
   codeOf,
   explained,
+  IN_PROCESS,
   isWithoutStream,
   NO_LEADER,
   openJetStream,
@@ -14,8 +17,10 @@ import {
 } from "./jetstream-errors.ts";
 import type { SharingLog } from "./sharing-log.ts";
 
-/** A request to the server; longer than a server takes that is only busy. */
-const TIMEOUT_MS = 5000;
+/** A request to the server: longer than a cluster is without a leader. */
+const TIMEOUT_MS = 12_000;
+/** Before a message is stored again of which the server says that it is being stored. */
+const IN_PROCESS_MS = 250;
 /** Messages that are asked for at once, for how long, and longer than the server takes for one. */
 const READ_AT_ONCE = 2000;
 const FETCH_MS = 1000;
@@ -24,6 +29,9 @@ const READ_MS = 10_000;
 const READER_MS = 15_000;
 /** Before the streams are looked for again, where they have been and where they have never been. */
 const PAUSE_MS = { known: 1000, unknown: 300_000 };
+
+/** The header with the id of a message. */
+const MSG_ID = "Nats-Msg-Id";
 
 /** Of a batch, in bytes; whatever else comes is cut. */
 const LONGEST_ID = 64;
@@ -166,16 +174,31 @@ export class JetStreamPlace {
     expected?: number,
     headers?: MsgHdrs,
   ): Promise<number | undefined> {
+    const expect = expected === undefined ? {} : { expect: { lastSubjectSequence: expected } };
+    // By this, the server knows a message that is sent again.
+    const options = { timeout: TIMEOUT_MS, msgID: nuid.next(), ...expect, ...(headers && { headers }) };
     return await this.use(async (manager) => {
-      try {
-        const expect = expected === undefined ? {} : { expect: { lastSubjectSequence: expected } };
-        const options = { timeout: TIMEOUT_MS, ...expect, ...(headers && { headers }) };
-        return (await manager.jetstream().publish(subject, data, options)).seq;
-      } catch (error) {
-        if (codeOf(error) === WRONG_LAST_SEQUENCE) return undefined;
-        throw error;
+      const startedAt = performance.now();
+      for (;;) {
+        try {
+          return (await manager.jetstream().publish(subject, data, options)).seq;
+        } catch (error) {
+          const tookMs = performance.now() - startedAt;
+          const isAgain = tookMs >= ASKED_ONCE_MS;
+          if (codeOf(error) === WRONG_LAST_SEQUENCE)
+            return isAgain ? await this.#stored(manager, subject, options.msgID) : undefined;
+          if (codeOf(error) !== IN_PROCESS || tookMs > TIMEOUT_MS) throw error;
+        }
+        await sleep(IN_PROCESS_MS, undefined, { ref: false });
       }
     });
+  }
+
+  /** The number of a message that may have been sent twice, if it is the one that is there: older servers compare that first. */
+  async #stored({ streams }: JetStreamManager, subject: string, msgId: string): Promise<number | undefined> {
+    const kind = STREAMS.find((each) => subject.startsWith(this.subject(each, "")));
+    const found = kind && (await streams.getMessage(this.stream(kind), { last_by_subj: subject }));
+    return found?.header.get(MSG_ID) === msgId ? found.seq : undefined;
   }
 
   /** Removes the messages of a subject, which may have wildcards. */

@@ -78,7 +78,7 @@ export class RunnerOfLines {
     const { pool, runs, answers } = this.#options;
     const runnable = (): readonly RunnableGroup[] => this.#runnable(batch, isLeading());
     const format = formatOf(this.#options.formats, batch);
-    const queue = new RunQueue({ batch: batch.id, runs, answers, runnable });
+    const queue = new RunQueue({ batch, runs, answers, runnable });
     const store = { answer: this.#saver(signal) };
     // One for each name that lines have to use, so that each knows whether its lines wait.
     const runners = new Map<string | undefined, LineRunner>();

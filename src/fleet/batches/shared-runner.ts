@@ -227,7 +227,8 @@ export class SharedRunner {
     const since = this.#overSince.get(id) ?? performance.now();
     this.#overSince.set(id, since);
     if (performance.now() - since < REMAINS_MS) return false;
-    await runs.remove(id, batch?.groups.length ?? 0);
+    if (batch) await runs.remove(batch, batch.groups.keys());
+    for (const [queue, groups] of await runs.queues(id)) await runs.remove({ id, queue }, groups);
     await answers.remove(id);
     await leases.end(id);
     this.#lookedAt.delete(id);

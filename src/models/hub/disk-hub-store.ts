@@ -1,6 +1,9 @@
 import { mkdir, realpath } from "node:fs/promises";
+import { pause } from "../../async/pause.ts";
 import { ServiceError } from "../../errors/service-error.ts";
+import { toError } from "../../errors/to-error.ts";
 import { FolderLock } from "../../files/folder-lock.ts";
+import { freeSpace, type FreeSpace } from "../../files/free-space.ts";
 import type { HubRetry, PullProgress } from "../pull-progress.ts";
 import type { HubSpec } from "../names/hub-spec.ts";
 import { isRevision } from "../names/name-rules.ts";
@@ -14,7 +17,7 @@ import {
 } from "./cache/snapshots.ts";
 import { listCachedModels, listRepoCaches } from "./cache/list-cached-models.ts";
 import { isRepoName, RepoCache } from "./cache/repo-cache.ts";
-import { freeSpace, type FreeSpace, SnapshotPull, type PullTools } from "./download/snapshot-pull.ts";
+import { SnapshotPull, type PullTools } from "./download/snapshot-pull.ts";
 import { HubNetworkFailure, isTransient, toHubError } from "./remote/hub-error.ts";
 import { HubFetch } from "./remote/hub-fetch.ts";
 import {
@@ -32,7 +35,7 @@ import { http1Fetch } from "./remote/http1-fetch.ts";
 import { listRepo } from "./remote/list-repo.ts";
 import { PullMeter } from "./download/pull-meter.ts";
 import { removeCached, hasLeftovers, removeLeftovers } from "./cache/remove-cached.ts";
-import { sleep as realSleep, type Sleep } from "./remote/retry.ts";
+import type { Sleep } from "./remote/retry.ts";
 import { SharedDownloads } from "./download/shared-downloads.ts";
 import { chooseModelFiles } from "../names/choose-file.ts";
 import { choosePullFiles } from "./choose-pull-files.ts";
@@ -65,7 +68,7 @@ export class DiskHubStore implements HubStore {
     this.#cacheDir = options.cacheDir;
     this.#tools = {
       hub: new HubFetch({ hubUrl, token, fetch }),
-      sleep: options.sleep ?? realSleep,
+      sleep: options.sleep ?? pause,
       measureSpace: options.freeSpace ?? freeSpace,
       stallTimeoutMs: options.stallTimeoutMs,
       downloads: new SharedDownloads(),
@@ -117,7 +120,7 @@ export class DiskHubStore implements HubStore {
       signal.throwIfAborted();
       const known = toHubError(error, { hub: this.#tools.hub, repo, revision });
       if (known instanceof ServiceError) throw known;
-      const said = known instanceof Error ? known.message : String(known);
+      const said = toError(known).message;
       throw new ServiceError("internal_error", `${repo} could not be stored in ${this.#cacheDir}: ${said}.`, {
         cause: error,
       });

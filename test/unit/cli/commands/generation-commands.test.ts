@@ -5,22 +5,14 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Interruption } from "../../../../src/cli/cli-error.ts";
 import { main } from "../../../../src/cli/main.ts";
-import { type FakeRoutes, ndjson, refuse, startFakeDaemon } from "../fake-daemon.ts";
-import { fakeIo, runCli } from "../run-cli.ts";
+import { against } from "../against.ts";
+import { ndjson, refuse, startFakeDaemon } from "../fake-daemon.ts";
+import { fakeIo } from "../run-cli.ts";
 
 const summary = { total_duration_ms: 1500, prompt_tokens: 3, completion_tokens: 2, tokens_per_second: 20.04 };
 const piece = (response: string) => ({ model: "tiny", response, done: false });
 const end = { model: "tiny", response: "", done: true, ...summary };
 const answers = { "POST /api/generate": ndjson(piece("Hel"), piece("lo"), end) };
-
-async function against(routes: FakeRoutes, args: string[], options: Parameters<typeof runCli>[1] = {}) {
-  await using daemon = await startFakeDaemon(routes);
-  const run = await runCli([...args, "--url", daemon.url], options);
-  return {
-    ...run,
-    requests: daemon.requests.map(({ method, path: route, body }) => [`${method} ${route}`, body]),
-  };
-}
 
 let folder: string;
 beforeAll(() => {

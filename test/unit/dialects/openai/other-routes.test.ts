@@ -1,17 +1,9 @@
-import OpenAI, { NotFoundError } from "openai";
+import { NotFoundError } from "openai";
 import { describe, expect, test } from "vitest";
 import { fakeModel } from "../../../support/fake-models.ts";
 import { PLAIN_TEXT, WITH_LOGPROBS } from "../recorded-events.ts";
-import { fetchOf, sseEvents, testApp, type TestApp } from "../../../support/test-app.ts";
-
-function clientOf(all: TestApp): OpenAI {
-  return new OpenAI({
-    baseURL: "http://daybreak.test/v1",
-    apiKey: "any",
-    fetch: fetchOf(all),
-    maxRetries: 0,
-  });
-}
+import { sseEvents, testApp } from "../../../support/test-app.ts";
+import { clientOf } from "./chat-client.ts";
 
 /** The fake engine has a token for each byte. */
 function bytes(text: string): number[] {

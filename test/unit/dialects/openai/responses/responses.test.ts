@@ -1,4 +1,4 @@
-import OpenAI, { BadRequestError, InternalServerError, NotFoundError } from "openai";
+import { BadRequestError, InternalServerError, NotFoundError } from "openai";
 import { accumulateResponse } from "openai/lib/responses/ResponseAccumulator";
 import type { Response as OpenAIResponse, ResponseStreamEvent } from "openai/resources/responses/responses";
 import { describe, expect, test } from "vitest";
@@ -14,20 +14,12 @@ import {
   THINKING_AND_TOOLS,
   WITH_LOGPROBS,
 } from "../../recorded-events.ts";
-import { fetchOf, sseEvents, testApp, type TestApp } from "../../../../support/test-app.ts";
+import { sseEvents, testApp } from "../../../../support/test-app.ts";
 import { randomNumbers } from "../../../../support/random-numbers.ts";
+import { clientOf } from "../chat-client.ts";
 
 const PATH = "/v1/responses";
 const body = { model: "fake", input: "hi" };
-
-function clientOf(all: TestApp): OpenAI {
-  return new OpenAI({
-    baseURL: "http://daybreak.test/v1",
-    apiKey: "any",
-    fetch: fetchOf(all),
-    maxRetries: 0,
-  });
-}
 
 /** The events as the official client types them; each is named by its own type. */
 async function eventsOf(answer: Response): Promise<ResponseStreamEvent[]> {
