@@ -83,9 +83,9 @@ describe("the machines that are present", () => {
       await vi.advanceTimersByTimeAsync(1);
       wire.send("fleet.presence", json({ ...beat(`${index}`), state: "gone" }));
     }
-    const names = first.presence.departed.map((each) => each.card.name);
-    expect(names).toHaveLength(64);
-    expect(names.at(-1)).toBe("99");
+    const departed = first.presence.departed.map((each) => each.card.name);
+    expect(departed).toHaveLength(64);
+    expect(departed.at(-1)).toBe("99");
   });
 
   test("are told of when they come, stop and fall silent, and not while there is no connection", async () => {
