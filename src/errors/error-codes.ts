@@ -190,7 +190,7 @@ export const ERROR_CODES = {
     "model_error",
     503,
     true,
-    "This machine does not have the model, file, batch or response, and cannot ask the others of its fleet, or cannot delete what they have too: the NATS server is not reachable, has just come back, or runs without JetStream.",
+    "This machine does not have the model, file, batch or response, and cannot ask the others of its fleet, or cannot delete what they have too: the NATS server is not reachable, has just come back, or runs without JetStream. Or the machine that has the model is starting or stopping, or has just left.",
   ),
   hub_answer_invalid: define(
     "model_error",

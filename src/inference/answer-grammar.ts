@@ -4,10 +4,10 @@ import {
   type JsonSchema,
   type OutputFormat,
 } from "../engine/protocol/generation.ts";
-import { toLlamaSchema } from "../schema/to-llama-schema.ts";
 import { ANY_OBJECT, compileForm, refuseGap, type SchemaForm, sentence } from "./compile-form.ts";
 import { callSchema } from "./forced-call/call-schema.ts";
 import type { MakeGrammar } from "./make-grammar.ts";
+import { missingKeywords } from "./missing-keywords.ts";
 import type { AnswerForm } from "./resolve-tools.ts";
 import type { TemplateTraits } from "./template-traits.ts";
 
@@ -43,7 +43,8 @@ export async function answerGrammar(
   const isChecked = compiled.unenforced.length > ignored.length;
   if (input.kind === "chat" && (wrapsText || input.thinking === true) && !continuesLast(input)) {
     const schema = schemaOf(form);
-    const needsCheck = isChecked || toLlamaSchema(schema).dropped.length > 0;
+    const [missing] = isChecked ? [] : await missingKeywords([schema], makeGrammar);
+    const needsCheck = isChecked || (missing?.dropped.length ?? 0) > 0;
     return {
       format: { type: "json_schema", schema },
       ...(needsCheck && { check: compiled.check }),

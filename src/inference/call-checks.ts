@@ -1,7 +1,7 @@
 import type { GenerationEvent, ToolDefinition } from "../engine/protocol/generation.ts";
-import { toLlamaSchema } from "../schema/to-llama-schema.ts";
 import { compileForm, refuseGap } from "./compile-form.ts";
 import type { MakeGrammar } from "./make-grammar.ts";
+import { missingKeywords } from "./missing-keywords.ts";
 import type { ResolvedTools } from "./resolve-tools.ts";
 
 /** By the names of tools: what is wrong with the arguments of a call. */
@@ -21,9 +21,13 @@ export async function callChecks(
   const warnings: string[] = [];
   // Calls in these formats are text to the engine.
   const isText = resolved?.calls?.kind === "tagged" || resolved?.calls?.kind === "written";
-  for (const tool of resolved?.chosen ?? []) {
-    if (!tool.parameters) continue;
-    const { dropped, lost } = toLlamaSchema(tool.parameters);
+  const tools = (resolved?.chosen ?? []).filter(({ parameters }) => parameters);
+  const all = await missingKeywords(
+    tools.map(({ parameters }) => parameters),
+    makeGrammar,
+  );
+  for (const [at, tool] of tools.entries()) {
+    const { dropped = [], lost = [] } = all[at] ?? {};
     const missing = [...dropped, ...lost];
     if (tool.strict === true) {
       if (missing.length > 0 || isText) checks.set(tool.name, await checkOf(tool, makeGrammar));
@@ -33,7 +37,7 @@ export async function callChecks(
       warnings.push(`tool ${tool.name}: ${path === "" ? keyword : `${path}.${keyword}`} is not enforced`);
     }
   }
-  if (isText && resolved?.chosen.some(({ strict, parameters }) => parameters && strict !== true)) {
+  if (isText && tools.some(({ strict }) => strict !== true)) {
     warnings.push("the arguments of calls are not enforced, because the model writes its calls as text");
   }
   return { checks, warnings };

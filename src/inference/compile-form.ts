@@ -7,6 +7,7 @@ import type { SchemaGap } from "../schema/schema-gap.ts";
 import type { CheckFailure } from "../schema/schema-source.ts";
 import { NO_ARGUMENTS } from "./forced-call/call-schema.ts";
 import type { MakeGrammar } from "./make-grammar.ts";
+import { RecentResults } from "./recent-results.ts";
 import type { AnswerForm } from "./resolve-tools.ts";
 
 /** A form that is JSON by a schema. */
@@ -25,25 +26,15 @@ interface CompiledForm {
   readonly check: (text: string) => string | undefined;
 }
 
-/** Agents send the same schemas with every step. */
-const compiledForms = new Map<string, CompiledForm>();
 /** Each has a grammar of up to 256 KiB. */
-const MAX_COMPILED = 32;
+const recent = new RecentResults<CompiledForm>(32);
 
 /**
  * The grammar and the check of a form.
  * @throws ServiceError invalid_parameter if no answer can fit, or the schema is too large
  */
 export async function compileForm(form: SchemaForm, makeGrammar: MakeGrammar): Promise<CompiledForm> {
-  const key = JSON.stringify(form);
-  const compiled = compiledForms.get(key) ?? (await compileAnew(form, makeGrammar));
-  compiledForms.delete(key);
-  compiledForms.set(key, compiled);
-  for (const oldest of compiledForms.keys()) {
-    if (compiledForms.size <= MAX_COMPILED) break;
-    compiledForms.delete(oldest);
-  }
-  return compiled;
+  return await recent.of(JSON.stringify(form), async () => await compileAnew(form, makeGrammar));
 }
 
 async function compileAnew(form: SchemaForm, makeGrammar: MakeGrammar): Promise<CompiledForm> {
