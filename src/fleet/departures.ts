@@ -1,7 +1,7 @@
 import type { PlacedMachine } from "./places.ts";
 
-/** A machine that is gone for no longer is expected back: it restarts its daemon, or itself. */
-const RETURN_MS = 60_000;
+/** What a machine had that is gone for longer nobody has. */
+const KEPT_MS = 3_600_000;
 /** Machines that are kept, of at most a card's bytes each; of more that leave at once, those that have left first are forgotten. */
 const MOST_KEPT = 64;
 
@@ -24,9 +24,9 @@ export class Departures {
     this.#byName.delete(name);
   }
 
-  /** Those that are expected back. */
-  expected(now: number): readonly PlacedMachine[] {
-    for (const [name, { at }] of this.#byName) if (now - at >= RETURN_MS) this.#byName.delete(name);
-    return [...this.#byName.values()].map(({ machine }) => machine);
+  /** Those that have left within so many milliseconds. */
+  lately(now: number, millis = KEPT_MS): readonly PlacedMachine[] {
+    for (const [name, { at }] of this.#byName) if (now - at >= KEPT_MS) this.#byName.delete(name);
+    return [...this.#byName.values()].filter(({ at }) => now - at < millis).map(({ machine }) => machine);
   }
 }

@@ -143,8 +143,11 @@ export class JetStreamRecords implements SharedRecords {
   /** Also removes what is left of it, if the machine that erased it was gone in the middle. */
   async #wasErased(manager: JetStreamManager, name: string): Promise<boolean> {
     const mark = await this.#message(manager, this.#subject(name, ERASED));
-    if (mark) await this.#remove(manager, name, mark.seq);
-    return mark !== undefined;
+    if (mark === undefined) return false;
+    const filter = { subjects_filter: this.#subject(name, "*") };
+    const { state } = await manager.streams.info(this.#stream, filter);
+    if (Object.keys(state.subjects ?? {}).length > 1) await this.#remove(manager, name, mark.seq);
+    return true;
   }
 
   /** Removes the pieces of a record that are older than the mark which says that it is erased. */

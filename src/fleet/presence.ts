@@ -16,6 +16,7 @@ import { type Known, KnownMachines } from "./known-machines.ts";
 import { notAsked, notBack } from "./missing-model.ts";
 import { OwnBeats } from "./own-beats.ts";
 import { OwnPauses } from "./own-pauses.ts";
+import type { PlacedMachine } from "./places.ts";
 import { readJson, writeJson } from "./json-message.ts";
 
 /** Between two beats of a machine. */
@@ -24,6 +25,8 @@ const BEAT_MS = 500;
 export const SILENCE_MS = 2000;
 /** After so long with a connection, the machines that were there before have come back. */
 const RETURN_MS = 5000;
+/** A machine that is gone for no longer is expected back: it restarts its daemon, or itself. */
+const RESTART_MS = 60_000;
 /** How long a machine may take to send its card. */
 const CARD_MS = 2000;
 /** Machines that are asked for their card at the same time; further ones are after their next beat. */
@@ -102,6 +105,11 @@ export class Presence {
     return this.#machines;
   }
 
+  /** Those that have left or fallen silent within the last hour, and are not back. */
+  get departed(): readonly PlacedMachine[] {
+    return this.#departures.lately(this.#now());
+  }
+
   /** One that is there now. */
   get(id: string): Machine | undefined {
     const known = this.#options.connection.isConnected ? this.#known.get(id) : undefined;
@@ -124,7 +132,7 @@ export class Presence {
     const unreachable = this.unreachable(name);
     if (unreachable) return unreachable;
     const pausing = this.machines.filter(({ beat }) => beat.state !== "ready");
-    const machine = [...pausing, ...this.#departures.expected(this.#now())].find((each) =>
+    const machine = [...pausing, ...this.#departures.lately(this.#now(), RESTART_MS)].find((each) =>
       findIn([each], name),
     );
     return machine && notBack(name, machine.card.name);

@@ -52,6 +52,42 @@ describe("the machines that are present", () => {
     expect(names(first.presence)).toEqual([]);
   });
 
+  test("are expected back for an hour, under the same name", async () => {
+    const [first, second] = [machine(wire, one), machine(wire, two)];
+    const departed = (): string[] => first.presence.departed.map((each) => each.card.name);
+    await vi.advanceTimersByTimeAsync(600);
+    expect(departed()).toEqual([]);
+    second.presence.close();
+    await vi.advanceTimersByTimeAsync(SILENCE_MS + 600);
+    expect(departed()).toEqual(["two"]);
+    const again = { card: { ...card("again"), name: "two" }, beat: beat("again") };
+    const third = machine(wire, again);
+    await vi.advanceTimersByTimeAsync(600);
+    expect(departed()).toEqual([]);
+    third.presence.close();
+    await vi.advanceTimersByTimeAsync(SILENCE_MS + 600);
+    expect(first.presence.departed.map((each) => each.card.id)).toEqual([again.card.id]);
+    await vi.advanceTimersByTimeAsync(59 * 60_000);
+    expect(departed()).toEqual(["two"]);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(departed()).toEqual([]);
+  });
+
+  test("that have left are remembered in part when there are more than anybody has", async () => {
+    const first = machine(wire, one);
+    const forger = wire.connect();
+    for (let index = 0; index < 100; index += 1) {
+      const forged = card(`${index}`);
+      forger.listen(forger.subject("card", forged.id), (_data, _subject, reply) => reply?.(json(forged)));
+      wire.send("fleet.presence", json(beat(`${index}`)));
+      await vi.advanceTimersByTimeAsync(1);
+      wire.send("fleet.presence", json({ ...beat(`${index}`), state: "gone" }));
+    }
+    const departed = first.presence.departed.map((each) => each.card.name);
+    expect(departed).toHaveLength(64);
+    expect(departed.at(-1)).toBe("99");
+  });
+
   test("are told of when they come, stop and fall silent, and not while there is no connection", async () => {
     const info = vi.spyOn(logger, "info");
     onTestFinished(() => info.mockRestore());
