@@ -218,6 +218,13 @@ describe("API keys", () => {
     expect(await errorCode(response)).toBe("unauthorized");
   });
 
+  test("a wrong key is told apart from none", async () => {
+    const text = async (headers: Record<string, string>): Promise<string> =>
+      await (await app(keyed).request("/status", { headers })).text();
+    expect(await text({})).toContain("requires an API key");
+    expect(await text({ "x-api-key": "wrong" })).toContain("This API key is not one of the daemon's.");
+  });
+
   test("/health, a preflight and the owner's socket need none", async () => {
     expect((await app(keyed).request("/health")).status).toBe(200);
     expect(await status({}, { ipc: true })).toBe(200);
