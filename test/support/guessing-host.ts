@@ -1,11 +1,13 @@
 import { ADDRESSES, OFFSETS } from "../../wasm/llama-cpp-build.ts";
 import { MEMORY_CELLS } from "../../wasm/memory-cells.ts";
 import {
+  CLOCK_STEP,
   DRAFT_TOKENS,
   FALLBACK_MARK,
   FREE_MEMORY,
   hostMemory,
   linkHost,
+  PROCESS_RESULT,
   STACK_TOP,
   TOKENS_READ,
 } from "./kernel-host-module.ts";
@@ -67,6 +69,14 @@ export interface Situation {
   readonly shared?: number;
   /** Tokens that llama.cpp has room for. */
   readonly room?: number;
+}
+
+/** What a step of the model computes. */
+export interface Step {
+  readonly guessed?: number;
+  readonly tokens?: number;
+  readonly context?: number;
+  readonly result?: number;
 }
 
 /** The kernels that guess tokens, in a memory with a server of llama.cpp's as far as they look at it. */
@@ -187,9 +197,48 @@ export class GuessingHost {
     this.setInt(FALLBACK_MARK, 0);
   }
 
-  /** Has the draft model guess, for what {@link guess} has asked. */
-  draft(): void {
+  /** Has the draft model guess, for what {@link guess} has asked, which takes so many milliseconds. */
+  draft(ms = 0): void {
+    this.view.setFloat64(CLOCK_STEP, ms, true);
     this.call.draft(BigInt(PLACES.draft), BigInt(PLACES.wishes));
+  }
+
+  /** Begins a step with slots in these states, all of the request that there is. */
+  begin(states: readonly number[]): void {
+    this.serve({ states, task: this.int(PLACES.task) || 1 });
+    this.call.update_slots(BigInt(PLACES.server));
+  }
+
+  /** The model computes a step in so many milliseconds. */
+  step(
+    ms: number,
+    { guessed = 0, tokens = 1 + guessed, context = PLACES.context, result = 0 }: Step = {},
+  ): void {
+    this.view.setFloat64(CLOCK_STEP, ms, true);
+    this.setInt(PROCESS_RESULT, result);
+    this.setInt(MEMORY_CELLS.guessedTokens, guessed);
+    const { batch } = PLACES;
+    this.setVector(batch + OFFSETS["llama_batch_ext.tokens"].at, PLACES.tokens, tokens * BYTES_OF_TOKEN);
+    this.call.process(BigInt(context), 1, BigInt(batch));
+  }
+
+  steps(count: number, ms: number, options?: Step): void {
+    for (let at = 0; at < count; at++) this.step(ms, options);
+  }
+
+  /** What a checked token costs beside so many requests, as it has been learned, in hundredths of what a step takes for one of them. */
+  tokenCost(requests = 1): number {
+    return this.view.getFloat32(MEMORY_CELLS.stepCosts + 16 * (requests - 1) + 4, true);
+  }
+
+  /** What a step of the draft model costs. */
+  get draftCost(): number {
+    return this.view.getFloat32(MEMORY_CELLS.costOfDraft, true);
+  }
+
+  /** Steps of one request since the last one without guesses. */
+  set guessSteps(steps: number) {
+    this.setInt(MEMORY_CELLS.stepCosts + 12, steps);
   }
 
   /** Whether llama.cpp's own function was called. */
