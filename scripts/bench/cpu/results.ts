@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import { z } from "zod";
-import { describeDotProduct } from "../dot-product.ts";
+import { describeDotProduct } from "../kernels/dot-product.ts";
 
 export const ENGINES = ["stock", "daybreak", "native"] as const;
 export type EngineName = (typeof ENGINES)[number];

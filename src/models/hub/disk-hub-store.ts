@@ -7,14 +7,8 @@ import { freeSpace, type FreeSpace } from "../../files/free-space.ts";
 import type { HubRetry, PullProgress } from "../pull-progress.ts";
 import type { HubSpec } from "../names/hub-spec.ts";
 import { isRevision } from "../names/name-rules.ts";
-import {
-  entriesOf,
-  nameEntries,
-  toCachedModel,
-  type CacheEntry,
-  isGguf,
-  readSnapshots,
-} from "./cache/snapshots.ts";
+import { toCachedModel } from "./cache/snapshots.ts";
+import { chooseEntry, entriesAt, MAIN } from "./cache/find-entry.ts";
 import { listCachedModels, listRepoCaches } from "./cache/list-cached-models.ts";
 import { isRepoName, RepoCache } from "./cache/repo-cache.ts";
 import { SnapshotPull, type PullTools } from "./download/snapshot-pull.ts";
@@ -37,7 +31,6 @@ import { PullMeter } from "./download/pull-meter.ts";
 import { removeCached, hasLeftovers, removeLeftovers } from "./cache/remove-cached.ts";
 import type { Sleep } from "./remote/retry.ts";
 import { SharedDownloads } from "./download/shared-downloads.ts";
-import { chooseModelFiles } from "../names/choose-file.ts";
 import { choosePullFiles } from "./choose-pull-files.ts";
 import { discardParts } from "./download/discard-parts.ts";
 
@@ -53,8 +46,6 @@ export interface DiskHubStoreOptions {
   /** Milliseconds without data after which a connection is given up. */
   readonly stallTimeoutMs?: number;
 }
-
-const MAIN = "main";
 
 /** The hub cache on this machine's disk, in the layout that the hub's own tools share. */
 export class DiskHubStore implements HubStore {
@@ -229,17 +220,6 @@ export class DiskHubStore implements HubStore {
   }
 }
 
-/** The models of a revision known to the cache; undefined for main. */
-async function entriesAt(cache: RepoCache, revision: string | undefined): Promise<CacheEntry[]> {
-  const snapshots = await readSnapshots(cache, isGguf);
-  if (revision === undefined || revision === MAIN)
-    return nameEntries(snapshots).filter((entry) => entry.label === undefined);
-  const snapshot = snapshots.find(
-    ({ commit, refs }) => commit === revision || (!isCommit(revision) && refs.includes(revision)),
-  );
-  return snapshot === undefined ? [] : entriesOf(snapshot, revision);
-}
-
 /** @throws ServiceError invalid_model_name: the parts of a spec become parts of paths and addresses. */
 function repoOf({ owner, repo, revision }: HubSpec): string {
   const name = `${owner}/${repo}`;
@@ -249,13 +229,6 @@ function repoOf({ owner, repo, revision }: HubSpec): string {
       "Not a hub spec: its owner, repository or revision is malformed.",
     );
   return name;
-}
-
-/** The cached model that a spec means, chosen as on the hub. */
-function chooseEntry(entries: readonly CacheEntry[], spec: HubSpec): CacheEntry | undefined {
-  const paths = entries.flatMap((entry) => entry.files.map((file) => file.path));
-  const first = chooseModelFiles(paths, spec)?.[0];
-  return entries.find((entry) => entry.files[0]?.path === first);
 }
 
 /** Whether a listing has what a request means. */
