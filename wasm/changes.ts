@@ -33,7 +33,7 @@ export const ADDED_EXPORTS = {
 } as const satisfies Record<string, StockFunction>;
 
 /** One difference between our engine's WebAssembly and the stock one, and what the linker does for it. */
-export interface Change {
+interface Change {
   readonly what: string;
   readonly why: string;
   /** The test that fails when the change does not do what it should. */

@@ -9,6 +9,7 @@ import { FirefoxPage, findFirefox } from "../../test/support/firefox-page.ts";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { startDaemon, type TestDaemon } from "../../test/support/start-daemon.ts";
 import { benchPrompt, writeBenchModel } from "./daemon/bench-model.ts";
+import { median } from "./daemon/statistics.ts";
 
 const HELP = `Compares the engine in a browser tab with the daemon's, on the same machine and model, in turns.
 
@@ -124,12 +125,6 @@ function report(measured: Readonly<Record<"daemon" | "tab", readonly Measurement
     );
     console.log(`| ${title} | ${daemon!.toFixed(1)} | ${tab!.toFixed(1)} | ${(tab! / daemon!).toFixed(2)} |`);
   }
-}
-
-function median(numbers: readonly number[]): number {
-  const sorted = numbers.toSorted((one, other) => one - other);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
 function disposable(daemon: TestDaemon): TestDaemon & AsyncDisposable {

@@ -11,6 +11,7 @@ import { REAL_SCHEMAS } from "../../test/conformance/real-schemas.ts";
 import { generated } from "../../test/support/generated.ts";
 import { ensureBenchModel } from "./cpu/bench-models.ts";
 import { markdownTable } from "./daemon/statistics.ts";
+import { median } from "./daemon/statistics.ts";
 
 const HELP = `What it costs to keep each token to a schema, with a vocabulary of 128,256 tokens.
 
@@ -126,8 +127,4 @@ async function microsecondsPerToken(
     }
   }
   return (spent / written) * 1000;
-}
-
-function median(numbers: readonly number[]): number {
-  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
 }

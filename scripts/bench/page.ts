@@ -5,6 +5,7 @@ import { z } from "zod";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { BrowserPage } from "../../test/support/browser-page.ts";
 import { startDaemon } from "../../test/support/start-daemon.ts";
+import { median } from "./daemon/statistics.ts";
 
 const HELP = `Measures the page at /ui/ in Chromium: how large it is, when it is first drawn, and whether it keeps up with a stream.
 
@@ -142,10 +143,6 @@ async function streamed(chromium: string, url: string): Promise<string> {
   const dropped = gaps.reduce((sum, gap) => sum + Math.max(0, Math.round(gap / FRAME_MS) - 1), 0);
   const share = (100 * dropped) / (gaps.length + dropped);
   return `A stream of ${options.rate} tokens/s for ${options.seconds} s: ${gaps.length} frames, ${dropped} dropped (${share.toFixed(1)} %), longest gap ${Math.max(...gaps).toFixed(0)} ms`;
-}
-
-function median(numbers: readonly number[]): number {
-  return numbers.toSorted((left, right) => left - right)[Math.floor(numbers.length / 2)] ?? Number.NaN;
 }
 
 if (values.help) console.log(HELP);

@@ -139,7 +139,7 @@ function queryRows({ method, path, query }: Route): string[] {
 }
 
 function fieldRows(schema: z.ZodType): string[] {
-  return describedFields(schema, "input")
+  return describedFields(schema)
     .flat()
     .map(({ name, type, required, description }) => {
       const cells = [`\`${name}\``, type, required ? "yes" : "no", description];

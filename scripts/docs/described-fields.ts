@@ -28,11 +28,10 @@ interface JsonSchema {
  * The fields of a schema: of an object, of the entries of a list, or of each variant of a union in turn. Empty
  * when it is none of these.
  */
-export function describedFields(
-  schema: z.ZodType,
-  io: "input" | "output",
-): readonly (readonly DescribedField[])[] {
-  const root: JsonSchema = JSON.parse(JSON.stringify(z.toJSONSchema(schema, { io, unrepresentable: "any" })));
+export function describedFields(schema: z.ZodType): readonly (readonly DescribedField[])[] {
+  const root: JsonSchema = JSON.parse(
+    JSON.stringify(z.toJSONSchema(schema, { io: "input", unrepresentable: "any" })),
+  );
   return variants(root, root).map((variant) =>
     Object.entries(variant.properties ?? {}).map(([name, field]) => ({
       name,

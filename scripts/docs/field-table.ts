@@ -6,7 +6,7 @@ import { describedFields } from "./described-fields.ts";
  * schema that the route parses with.
  */
 export function fieldTable(heading: string, schema: z.ZodType): string {
-  const rows = describedFields(schema, "input")
+  const rows = describedFields(schema)
     .flat()
     .map(({ name, description }) => `| \`${name}\` | ${handling(description)} | ${meaning(description)} |`);
   return `\n### ${heading}\n\n| field | | meaning |\n|---|---|---|\n${rows.join("\n")}\n`;

@@ -11,7 +11,7 @@ import { ollamaPage } from "./ollama-page.ts";
 import { templatesPage } from "./templates-page.ts";
 import { structuredOutputPage } from "./structured-output-page.ts";
 
-export interface GeneratedFile {
+interface GeneratedFile {
   readonly file: URL;
   readonly text: string;
 }

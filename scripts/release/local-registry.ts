@@ -11,11 +11,11 @@ const PUBLISHED_AT = "2020-01-01T00:00:00.000Z";
 
 const manifestSchema = z.looseObject({ name: z.string(), version: z.string() });
 
-export interface LocalRegistry extends AsyncDisposable {
+interface LocalRegistry extends AsyncDisposable {
   readonly url: string;
 }
 
-export interface LocalRegistryOptions {
+interface LocalRegistryOptions {
   /** Where the tarballs are. */
   readonly folder: string;
   /** Packages that are listed although they are not in the folder: fetching one fails. */

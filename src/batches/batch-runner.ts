@@ -17,7 +17,7 @@ const RETRY_MS = 10_000;
 /** Longest delay of a timer. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-export interface RunnerOptions {
+interface RunnerOptions {
   readonly store: BatchStore;
   readonly folder: FileFolder;
   readonly formats: Readonly<Record<string, BatchFormat>>;

@@ -2,7 +2,7 @@ const LINE_BREAK = 10;
 /** What some programs write in front of UTF-8. */
 const BYTE_ORDER_MARK: readonly number[] = [0xef, 0xbb, 0xbf];
 
-export interface FileLine {
+interface FileLine {
   /** From 1. */
   readonly number: number;
   /** In the file, in bytes. */

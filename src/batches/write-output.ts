@@ -18,7 +18,7 @@ interface WriteOptions {
   readonly now: () => number;
 }
 
-export interface WrittenOutput {
+interface WrittenOutput {
   readonly output?: StoredFile;
   readonly errors?: StoredFile;
 }

@@ -4,7 +4,7 @@ import { CliError, Interruption } from "./cli-error.ts";
 
 /** A standard output stream; the terminal's properties are absent when it is a file or a pipe. */
 export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: number };
-export type Input = Readable & { readonly isTTY?: boolean; setRawMode?(mode: boolean): unknown };
+type Input = Readable & { readonly isTTY?: boolean; setRawMode?(mode: boolean): unknown };
 
 /** What a command may touch of its process. */
 export interface CliIo {

@@ -5,13 +5,9 @@ import path from "node:path";
 const WINDOWS_ENDINGS = ".COM;.EXE;.BAT;.CMD";
 
 /** Path of the first of these programs that the variable PATH leads to. */
-export function findInPath(
-  names: readonly string[],
-  env: NodeJS.ProcessEnv,
-  platform: NodeJS.Platform = process.platform,
-): string | undefined {
+export function findInPath(names: readonly string[], env: NodeJS.ProcessEnv): string | undefined {
   const folders = (env["PATH"] ?? "").split(path.delimiter).filter((folder) => folder !== "");
-  const endings = platform === "win32" ? (env["PATHEXT"] ?? WINDOWS_ENDINGS).split(";") : [""];
+  const endings = process.platform === "win32" ? (env["PATHEXT"] ?? WINDOWS_ENDINGS).split(";") : [""];
   const places = names.flatMap((name) =>
     folders.flatMap((folder) => endings.map((ending) => path.join(folder, name + ending))),
   );

@@ -3,7 +3,7 @@ import { LLAMA_CPP_BUILD } from "../../wasm/llama-cpp-build.ts";
 import { packageVersion } from "../daemon/package-version.ts";
 import type { CliIo } from "./cli-io.ts";
 
-export interface ProgramOptions {
+interface ProgramOptions {
   /** False: a wrong command line is only thrown, not also written to standard error. */
   readonly printsErrors: boolean;
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { configSchema } from "./schema.ts";
 
-export type OptionKind = "string" | "integer" | "number" | "boolean" | "list" | "enum" | "duration";
+type OptionKind = "string" | "integer" | "number" | "boolean" | "list" | "enum" | "duration";
 
 /** One option of the schema with all its names. */
 export interface ConfigOption {

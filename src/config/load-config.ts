@@ -50,7 +50,7 @@ interface Found {
  * Loads the configuration. Flags take precedence over the environment, that over the TOML file, and that over the defaults.
  * Throws a ConfigError whose message names the source, the option and what was expected.
  */
-export function loadConfig(sources: ConfigSources = {}): LoadedConfig {
+export function loadConfig(sources: ConfigSources): LoadedConfig {
   const env = sources.env ?? process.env;
   const { file, tree, leftOut, isMissed } = readFile(sources, env);
   const input: Tree = structuredClone(tree ?? {});

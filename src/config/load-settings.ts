@@ -15,7 +15,7 @@ const MOST_ROTATIONS = 1000;
 const MOST_ATTENTION = 10;
 
 /** Formats of keys and values in the KV cache. */
-export const KV_CACHE_TYPES = ["f32", "f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"] as const;
+const KV_CACHE_TYPES = ["f32", "f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"] as const;
 
 /**
  * How llama.cpp loads a model: the one list from which the configuration, the options of a load, a Modelfile's PARAMETERs and

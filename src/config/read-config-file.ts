@@ -1,5 +1,6 @@
 import { closeSync, fstatSync, openSync, readFileSync, statSync } from "node:fs";
 import { parse, TomlError } from "smol-toml";
+import { toError } from "../errors/to-error.ts";
 import { ConfigError } from "./config-error.ts";
 import type { Tree } from "./tree.ts";
 
@@ -87,5 +88,5 @@ function isMissing(cause: unknown): boolean {
 function reasonOf(cause: unknown): string {
   if (cause instanceof Error && "code" in cause && (cause.code === "EACCES" || cause.code === "EPERM"))
     return "this user is not allowed to read it";
-  return cause instanceof Error ? cause.message : String(cause);
+  return toError(cause).message;
 }

@@ -1,28 +1,13 @@
-import os from "node:os";
-import path from "node:path";
 import { z } from "zod";
+import { defaultSocket } from "./default-socket.ts";
+import { duration } from "./duration.ts";
 import { namedLoadSettings } from "./load-settings.ts";
 import { defaultCacheDir } from "../launch/default-cache-dir.mjs";
-import { canHaveFolder, ownTemporaryFolder } from "../launch/own-folder.mjs";
 
 const MIB = 1024 * 1024;
 
 /** Smallest context of an engine, in tokens. */
 const SMALLEST_CONTEXT = 16;
-
-/** "5m", "1h30m", "300s", "250ms", a number of seconds, or -1 for never. */
-const DURATION = /^(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+)s)?(?:(\d+)ms)?$/;
-
-/** Parses a duration into milliseconds; Infinity for a negative number, which means never. */
-function parseDuration(value: string | number): number | undefined {
-  if (typeof value === "number") return value < 0 ? Number.POSITIVE_INFINITY : value * 1000;
-  const text = value.trim();
-  if (/^-?\d+(\.\d+)?$/.test(text)) return parseDuration(Number(text));
-  const match = DURATION.exec(text);
-  if (!match || text === "") return undefined;
-  const [hours, minutes, seconds, millis] = match.slice(1).map((part) => Number(part ?? 0));
-  return ((hours! * 60 + minutes!) * 60 + seconds!) * 1000 + millis!;
-}
 
 function areNatsServers(text: string): boolean {
   return text.split(",").every((part) => {
@@ -31,45 +16,6 @@ function areNatsServers(text: string): boolean {
       /^(nats|tls):\/\/[^/]+\/?$/.test(server) && URL.canParse(server) && new URL(server).hostname !== ""
     );
   });
-}
-
-const duration = z.union([z.string(), z.number()]).transform((value, context) => {
-  const millis = parseDuration(value);
-  if (millis !== undefined) return millis;
-  context.addIssue({
-    code: "custom",
-    message: 'must be a duration such as "5m", "90s", seconds, or -1 for never',
-  });
-  return z.NEVER;
-});
-
-/** In bytes, on the systems that allow the least (macOS and the BSDs): sun_path less its final zero. */
-export const LONGEST_SOCKET_PATH = 103;
-
-/**
- * Where the IPC endpoint listens when none is configured: beside the user's other sockets where that folder can be used,
- * else in the cache folder, else, where that has too long a path, in a folder of the account's own among the temporary
- * files; never in /tmp itself.
- */
-export function defaultSocket(env: NodeJS.ProcessEnv = process.env, platform = process.platform): string {
-  if (platform === "win32") return `\\\\.\\pipe\\daybreak-${userName(env)}`;
-  const runtimeDir = env["XDG_RUNTIME_DIR"];
-  const usual =
-    runtimeDir && canHaveFolder(runtimeDir)
-      ? path.join(runtimeDir, "daybreak.sock")
-      : path.join(defaultCacheDir(env), "run", "daybreak.sock");
-  if (Buffer.byteLength(usual) <= LONGEST_SOCKET_PATH) return usual;
-  const own = ownTemporaryFolder();
-  return own === undefined ? usual : path.join(own, "daybreak.sock");
-}
-
-/** The system does not know every account, such as those of some services. */
-function userName(env: NodeJS.ProcessEnv): string {
-  try {
-    return os.userInfo().username;
-  } catch {
-    return env["USERNAME"] || "user";
-  }
 }
 
 /**

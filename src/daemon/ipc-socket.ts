@@ -2,7 +2,7 @@ import { chmodSync, lstatSync, mkdirSync, rmSync, type Stats } from "node:fs";
 import type { Server } from "node:http";
 import net from "node:net";
 import path from "node:path";
-import { LONGEST_SOCKET_PATH } from "../config/schema.ts";
+import { LONGEST_SOCKET_PATH } from "../config/default-socket.ts";
 import { exhaustedResource, isSystemError } from "../errors/exhausted-resource.ts";
 import { DaemonStartError, SocketUnavailableError } from "./daemon-start-error.ts";
 import { type Advice, listening } from "./listening.ts";

@@ -20,7 +20,7 @@ const ADVICE: Advice = {
 const OF_THE_PORT = new Set(["EADDRINUSE", "EACCES"]);
 
 /** Where a daemon listens over TCP. */
-export interface TcpPlace {
+interface TcpPlace {
   readonly addr: string;
   readonly port: number;
   /** False if the address is the default: then 0.0.0.0 includes IPv6. */

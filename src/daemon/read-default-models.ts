@@ -7,6 +7,6 @@ const fileSchema = z.strictObject({ models: z.array(defaultModelSchema) });
 const SHIPPED_FILE = new URL("../../configs/defaults.toml", import.meta.url);
 
 /** Reads the suggested models; the file ships with the daemon. */
-export function readDefaultModels(file: string | URL = SHIPPED_FILE): readonly DefaultModel[] {
-  return fileSchema.parse(parse(readFileSync(file, "utf8"))).models;
+export function readDefaultModels(): readonly DefaultModel[] {
+  return fileSchema.parse(parse(readFileSync(SHIPPED_FILE, "utf8"))).models;
 }

@@ -30,7 +30,7 @@ export interface RunningDaemon {
   stop(): Promise<void>;
 }
 
-export interface StartOptions extends Pick<DaemonContext, "logger" | "activity"> {
+interface StartOptions extends Pick<DaemonContext, "logger" | "activity"> {
   /** Options that the user has set. Defaults adapt to what the machine has. */
   readonly chosen?: Pick<ReadonlySet<string>, "has">;
 }

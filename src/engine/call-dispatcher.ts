@@ -55,6 +55,8 @@ export class CallDispatcher {
   readonly #cancelDeadline: CancelDeadline;
   /** Slots that the engine keeps for calls which name them. */
   readonly #kept = new Set<number>();
+  /** Resolves when a call may find a slot that it has not found before. */
+  #nextChange = Promise.withResolvers<void>();
   #lastId = 0;
   #endError: Error | undefined;
 
@@ -126,6 +128,7 @@ export class CallDispatcher {
   /** Ends what {@link keepSlot} began. */
   letSlotGo(slot: number): void {
     this.#kept.delete(slot);
+    this.#change();
   }
 
   /** Fails all calls, and later ones, with this error. */
@@ -145,16 +148,20 @@ export class CallDispatcher {
     void call.settled.promise.then(() => clearTimeout(timer));
   }
 
-  /** Resolves when the engine has finished one of the cancelled calls. */
+  /** Resolves when the engine has finished a call, or a slot is no longer kept. */
   async #nextFree(signal: AbortSignal): Promise<void> {
-    const abandoned = [...this.#open.values()].filter((call) => call.takesSlot && call.abandoned);
-    if (abandoned.length === 0) {
+    if (![...this.#open.values()].some((call) => call.takesSlot && call.abandoned)) {
       throw new ServiceError(
         "internal_error",
         `The engine received more than ${this.#options.slots} concurrent calls; the caller must queue them.`,
       );
     }
-    await abortable(Promise.race(abandoned.map(({ settled }) => settled.promise)), signal);
+    await abortable(this.#nextChange.promise, signal);
+  }
+
+  #change(): void {
+    this.#nextChange.resolve();
+    this.#nextChange = Promise.withResolvers();
   }
 
   #settle(id: number, call: OpenCall): void {
@@ -162,6 +169,7 @@ export class CallDispatcher {
     this.#open.delete(id);
     if (call.takesSlot && this.#slotsTaken() === 0) this.#cancelDeadline.workEnds();
     call.settled.resolve();
+    this.#change();
   }
 
   /** Slots that are kept for calls which have not been sent. */

@@ -67,7 +67,7 @@ export function checkRequestLimits(
 }
 
 /** @throws ServiceError invalid_parameter when a model with so many slots does not have the one that a request names */
-export function checkSlot(slot: number | undefined, slots: number): void {
+function checkSlot(slot: number | undefined, slots: number): void {
   if (slot === undefined || slot < slots) return;
   const numbers = slots === 1 ? "one slot, number 0" : `${slots} slots, numbers 0 to ${slots - 1}`;
   throw new ServiceError("invalid_parameter", `The model has ${numbers}.`, { param: "id_slot" });
@@ -81,10 +81,10 @@ export function checkSchemas({
   format,
   input,
 }: {
-  readonly format: { readonly type: string; readonly schema?: unknown };
+  readonly format: { readonly type: string; readonly schema?: unknown; readonly param?: string | undefined };
   readonly input: { readonly kind: string; readonly tools?: readonly ToolDefinition[] };
 }): void {
-  if (format.type === "json_schema") checkJson(format.schema, "format.schema");
+  if (format.type === "json_schema") checkJson(format.schema, format.param ?? "format");
   checkJson(input.tools, "tools");
 }
 

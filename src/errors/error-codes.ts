@@ -7,7 +7,7 @@ export type ErrorType =
   | "internal_error"
   | "overloaded";
 
-export interface ErrorDefinition {
+interface ErrorDefinition {
   readonly type: ErrorType;
   /** HTTP status code. */
   readonly status: number;
@@ -190,7 +190,7 @@ export const ERROR_CODES = {
     "model_error",
     503,
     true,
-    "This machine does not have the model, file, batch or response, and cannot ask the others of its fleet, or cannot delete what they have too: the NATS server is not reachable, has just come back, or runs without JetStream.",
+    "This machine does not have the model, file, batch or response, and cannot ask the others of its fleet, or cannot delete what they have too: the NATS server is not reachable, has just come back, or runs without JetStream. Or the machine that has the model is starting or stopping, or has just left.",
   ),
   hub_answer_invalid: define(
     "model_error",
@@ -217,3 +217,7 @@ export const ERROR_CODES = {
 } as const satisfies Record<string, ErrorDefinition>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;
+
+export function isErrorCode(code: string): code is ErrorCode {
+  return Object.hasOwn(ERROR_CODES, code);
+}

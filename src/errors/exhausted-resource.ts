@@ -15,6 +15,11 @@ export function isSystemError(error: unknown): error is NodeJS.ErrnoException & 
   return error instanceof Error && "code" in error && typeof error.code === "string";
 }
 
+/** Whether the disk is full, or the user's quota. */
+export function isDiskFull(error: unknown): boolean {
+  return isSystemError(error) && (error.code === "ENOSPC" || error.code === "EDQUOT");
+}
+
 /** What the system has run out of, and what helps; undefined for any other error. */
 export function exhaustedResource(error: unknown): string | undefined {
   return isSystemError(error) ? EXHAUSTED[error.code] : undefined;

@@ -31,7 +31,7 @@ const UNITS: Readonly<Record<string, readonly [one: string, many: string]>> = {
   record: ["entry", "entries"],
 };
 
-export interface ExplainedIssue {
+interface ExplainedIssue {
   /** Path of the invalid field; empty for the whole value. */
   readonly path: readonly PropertyKey[];
   /** What is wrong with it, following its name: `must be a whole number`. */

@@ -1,10 +1,8 @@
-import { exhaustedResource, isSystemError } from "./exhausted-resource.ts";
+import { exhaustedResource, isDiskFull } from "./exhausted-resource.ts";
 import { ERROR_CODES, type ErrorCode, type ErrorType } from "./error-codes.ts";
 
 /** Maximum length of a message, so that a quoted value is not sent back in full. */
 const MAX_MESSAGE_LENGTH = 4096;
-/** The disk is full, or the user's quota. */
-const DISK_FULL: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
 
 /** How much longer than its context a prompt is, in tokens. */
 export interface ContextExcess {
@@ -12,7 +10,7 @@ export interface ContextExcess {
   readonly contextSize: number;
 }
 
-export interface ServiceErrorOptions {
+interface ServiceErrorOptions {
   /** The cause of this error; logged, never sent to a client. */
   cause?: unknown;
   /** Dotted path of the invalid request field, for dialects that report it. */
@@ -63,7 +61,7 @@ export class ServiceError extends Error {
         cause: error,
       });
     }
-    if (isSystemError(error) && DISK_FULL.has(error.code)) {
+    if (isDiskFull(error)) {
       return new ServiceError(
         "insufficient_disk",
         "The disk is full. Delete what is not needed (daybreak rm removes models), then try again.",

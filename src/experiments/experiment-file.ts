@@ -14,7 +14,7 @@ const fileSchema = z.strictObject({
 export type ExperimentModelFile = z.output<typeof fileSchema>;
 
 /** A request to a model that anybody can repeat, and what came out of it. */
-export const experimentSchema = z
+const experimentSchema = z
   .strictObject({
     $schema: z.string().optional(),
     experiment: z.literal(VERSION).describe("Version of this format."),

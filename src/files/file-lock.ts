@@ -2,9 +2,7 @@ import { chmodSync } from "node:fs";
 import { open } from "node:fs/promises";
 import path from "node:path";
 import { removeFile } from "./remove-file.ts";
-
-/** Relevant result codes of SQLite (https://sqlite.org/rescode.html). */
-const SQLITE = { busy: 5, readOnly: 8, ioError: 10, cannotOpen: 14, notADatabase: 26 };
+import { SQLITE, sqliteCode } from "./sqlite-code.ts";
 
 /**
  * Takes the operating system's lock on a file, which is created if missing; undefined if another process holds it. The
@@ -56,10 +54,4 @@ async function explainRefusal(file: string): Promise<void> {
   const probe = `${file}.probe`;
   await (await open(probe, "w", 0o600)).close();
   await removeFile(probe);
-}
-
-function sqliteCode(error: unknown): number | undefined {
-  if (!(error instanceof Error && "errcode" in error && typeof error.errcode === "number")) return undefined;
-  // The low byte is the primary code.
-  return error.errcode & 0xff;
 }

@@ -4,11 +4,8 @@ import { open } from "node:fs/promises";
  * Makes the names in a folder durable, so that a file renamed into it survives a power failure. Windows does that by
  * itself.
  */
-export async function syncFolder(
-  folder: string,
-  platform: NodeJS.Platform = process.platform,
-): Promise<void> {
-  if (platform === "win32") return;
+export async function syncFolder(folder: string): Promise<void> {
+  if (process.platform === "win32") return;
   const handle = await open(folder, "r");
   try {
     await handle.sync();

@@ -5,7 +5,7 @@ const IN_USE = new Set<unknown>(["EPERM", "EACCES", "EBUSY"]);
 /** Scanners release a file after some tenths of a second; in total a little over 2 s. */
 const WAITS_MS = [10, 30, 100, 300, 700, 1000];
 
-export interface InUseOptions {
+interface InUseOptions {
   readonly platform?: NodeJS.Platform;
   readonly sleep?: (ms: number) => Promise<unknown>;
 }

@@ -28,7 +28,10 @@ export interface FoundModel extends ModelKey {
 
 export interface DispatchOptions {
   readonly self: Pick<SelfDescription, "card" | "beat" | "model">;
-  readonly presence: Pick<Presence, "isConnected" | "lostMs" | "machines" | "get" | "onChange" | "missing">;
+  readonly presence: Pick<
+    Presence,
+    "isConnected" | "lostMs" | "machines" | "get" | "onChange" | "unreachable" | "missing"
+  >;
   /** Of this machine alone. */
   readonly models: Pick<Models, "get" | "defaultAlias">;
   /** Requests for one model that may wait. */
@@ -93,7 +96,7 @@ export class Dispatch {
     return this.#options.self.card.models.some((each) => isSame(each, model));
   }
 
-  /** Why a model that this machine lacks may be on another one all the same; undefined: it is not. */
+  /** Why a model that no machine can answer with may be there soon; undefined: nobody has it. */
   missing(name: string | undefined): ServiceError | undefined {
     return this.#options.presence.missing(name);
   }
@@ -162,6 +165,7 @@ export class Dispatch {
     { marks, signal, needsSlot = true, continues }: BeginOptions,
     patience: Patience,
   ): Promise<{ place: Place; result: Result } | undefined> {
+    const { presence } = this.#options;
     const places = this.#places(model).filter(({ engine }) => !continues || engine === continues.engine);
     const free = places.filter(({ isFree }) => isFree || !needsSlot);
     let mayWait = free.length < places.length;
@@ -192,11 +196,11 @@ export class Dispatch {
         else failure ??= error;
       }
     }
-    const missing = places.length === 0 ? this.missing(model.alias) : undefined;
-    if (mayWait || patience.isLeft(missing !== undefined)) return undefined;
-    if (missing) throw missing;
+    const unreachable = places.length === 0 ? presence.unreachable(model.alias) : undefined;
+    if (mayWait || patience.isLeft(unreachable !== undefined)) return undefined;
+    if (unreachable) throw unreachable;
     if (patience.hasLost) throw notContinued(failure);
-    throw toClient(failure ?? gone(model.alias));
+    throw toClient(failure ?? this.missing(model.alias) ?? gone(model.alias));
   }
 
   #places(key: ModelKey): Place[] {

@@ -6,7 +6,7 @@ export type FrameKind = (typeof KINDS)[number];
 
 const ID_BYTES = 16;
 /** Kind, call and number. */
-export const HEAD_BYTES = 1 + ID_BYTES + 4;
+const HEAD_BYTES = 1 + ID_BYTES + 4;
 /** Larger messages are sent in parts, so that a short one need not wait long. */
 const MOST_FRAME_BYTES = 128 * 1024;
 

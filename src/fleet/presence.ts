@@ -8,12 +8,15 @@ import {
   MOST_CARD_BYTES,
   PROTOCOL,
 } from "./card.ts";
-import { isRefused, natsTrouble } from "../dialects/management/nats-trouble.ts";
-import { ServiceError } from "../errors/service-error.ts";
+import type { ServiceError } from "../errors/service-error.ts";
+import { Departures } from "./departures.ts";
+import { findIn } from "./find-model.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
 import { type Known, KnownMachines } from "./known-machines.ts";
+import { notAsked, notBack } from "./missing-model.ts";
 import { OwnBeats } from "./own-beats.ts";
 import { OwnPauses } from "./own-pauses.ts";
+import type { PlacedMachine } from "./places.ts";
 import { readJson, writeJson } from "./json-message.ts";
 
 /** Between two beats of a machine. */
@@ -22,10 +25,10 @@ const BEAT_MS = 500;
 export const SILENCE_MS = 2000;
 /** After so long with a connection, the machines that were there before have come back. */
 const RETURN_MS = 5000;
+/** A machine that is gone for no longer is expected back: it restarts its daemon, or itself. */
+const RESTART_MS = 60_000;
 /** How long a machine may take to send its card. */
 const CARD_MS = 2000;
-/** For those who ask for a model while nobody can be asked; longer, a batch would hold up its lines for other models too. */
-const RETRY_AFTER_SECS = 1;
 /** Machines that are asked for their card at the same time; further ones are after their next beat. */
 const MOST_ASKED = 256;
 /** Machines of other versions, and of the same name, that are told of. */
@@ -63,6 +66,7 @@ export class Presence {
   readonly #strangers = new Set<string>();
   readonly #namesakes = new Set<string>();
   readonly #own = new OwnBeats();
+  readonly #departures = new Departures();
 
   constructor(options: PresenceOptions) {
     this.#options = options;
@@ -101,6 +105,11 @@ export class Presence {
     return this.#machines;
   }
 
+  /** Those that have left or fallen silent within the last hour, and are not back. */
+  get departed(): readonly PlacedMachine[] {
+    return this.#departures.lately(this.#now());
+  }
+
   /** One that is there now. */
   get(id: string): Machine | undefined {
     const known = this.#options.connection.isConnected ? this.#known.get(id) : undefined;
@@ -112,19 +121,21 @@ export class Presence {
     return this.#options.connection.isConnected && this.#known.get(id)?.card !== undefined;
   }
 
-  /** Why a model that this machine lacks may be on another one although none tells of it; undefined: none has it. */
+  /** Why a model that this machine lacks may be on another one although none can be asked; undefined: all can. */
+  unreachable(name: string | undefined): ServiceError | undefined {
+    if (this.isConnected && this.#now() - this.#connectedAt >= RETURN_MS) return undefined;
+    return notAsked(name, this.#options.connection);
+  }
+
+  /** Why a model that no machine can answer with may be there soon; undefined: nobody has it. */
   missing(name: string | undefined): ServiceError | undefined {
-    const { connection } = this.#options;
-    const { isConnected, where, problem } = connection;
-    if (isConnected && this.#now() - this.#connectedAt >= RETURN_MS) return undefined;
-    const model = name ? `the model "${name}"` : "a model";
-    const why = isConnected
-      ? `has only just reached the fleet's NATS server at ${where}, so others may have it: try again in a few seconds`
-      : `cannot ask the others, since the fleet's NATS server at ${where} ${natsTrouble(problem)}: ${isRefused(problem) ? "correct them" : "start it, or try again when it is back"}`;
-    return new ServiceError("fleet_unreachable", `This machine does not have ${model}, and ${why}.`, {
-      param: "model",
-      retryAfterSecs: RETRY_AFTER_SECS,
-    });
+    const unreachable = this.unreachable(name);
+    if (unreachable) return unreachable;
+    const pausing = this.machines.filter(({ beat }) => beat.state !== "ready");
+    const machine = [...pausing, ...this.#departures.lately(this.#now(), RESTART_MS)].find((each) =>
+      findIn([each], name),
+    );
+    return machine && notBack(name, machine.card.name);
   }
 
   /** Calls back when machines come, go, or tell something new. Returns a function that ends this. */
@@ -156,7 +167,7 @@ export class Presence {
     const now = this.#now();
     if (this.#pauses.isAfterPause(now)) return;
     const silent = this.#known.forgetSilent(now - SILENCE_MS);
-    for (const each of silent) this.#tellOfLeaving(each, "fleet: a machine is gone");
+    for (const each of silent) this.#left(each, "fleet: a machine is gone");
     if (silent.length > 0) this.#changed();
   }
 
@@ -192,6 +203,7 @@ export class Presence {
       if (card?.id !== id) throw new Error("its card is not valid");
       const isNew = this.#known.get(id)?.card === undefined;
       this.#known.describe(card, answer.length);
+      this.#departures.came(card.name);
       if (isNew)
         logger.info({ machine: card.name, id, version: card.version }, "fleet: a machine has joined");
       this.#compareNames(card);
@@ -208,13 +220,15 @@ export class Presence {
     const known = this.#known.get(id);
     if (!known) return;
     this.#known.forget(id);
-    this.#tellOfLeaving(known, text);
+    this.#left(known, text);
     this.#changed();
   }
 
-  /** Without a connection all are silent, and that has been told already. */
-  #tellOfLeaving({ card }: Known, text: string): void {
-    if (card && this.isConnected) this.#options.logger.info({ machine: card.name, id: card.id }, text);
+  #left({ card, beat }: Known, text: string): void {
+    if (!card) return;
+    this.#departures.left({ card, beat }, this.#now());
+    // Without a connection all are silent, and that has been told already.
+    if (this.isConnected) this.#options.logger.info({ machine: card.name, id: card.id }, text);
   }
 
   /** Lists of machines and their measurements tell them apart by their names. */

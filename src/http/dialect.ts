@@ -9,7 +9,7 @@ export interface RenderedError {
 }
 
 /** Paths that two APIs have in common: the headers tell which of them a client speaks. */
-export interface SharedPaths {
+interface SharedPaths {
   /** As {@link Dialect.prefixes}. */
   readonly prefixes: readonly string[];
   /** Whether a request there is meant for this dialect; the other one gets all others. */

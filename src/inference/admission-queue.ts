@@ -60,7 +60,7 @@ interface Yielding extends Pick<AdmissionRequest, "slot"> {
   isAsked: boolean;
 }
 
-export interface AdmissionQueueOptions {
+interface AdmissionQueueOptions {
   /** Calls in flight at once. */
   slots: number;
   /** Tokens of context of all calls together; absent: unlimited. */
@@ -130,6 +130,11 @@ export class AdmissionQueue {
   /** The part of the context, from 0 to 1, that permits hold; 0 where the context is unlimited. */
   get contextUsage(): number {
     return this.#tokens / this.#contextTokens;
+  }
+
+  /** Whether a permit is held by a call that names this slot. */
+  isNamed(slot: number): boolean {
+    return this.#namedSlots.has(slot);
   }
 
   /** Estimated seconds until a new caller gets a permit, from the mean time that permits are held. */

@@ -4,15 +4,15 @@ import {
   type JsonSchema,
   type OutputFormat,
 } from "../engine/protocol/generation.ts";
-import { toLlamaSchema } from "../schema/to-llama-schema.ts";
 import { ANY_OBJECT, compileForm, refuseGap, type SchemaForm, sentence } from "./compile-form.ts";
 import { callSchema } from "./forced-call/call-schema.ts";
 import type { MakeGrammar } from "./make-grammar.ts";
+import { missingKeywords } from "./missing-keywords.ts";
 import type { AnswerForm } from "./resolve-tools.ts";
 import type { TemplateTraits } from "./template-traits.ts";
 
 /** How the engine keeps an answer to its form. */
-export interface AnswerGrammar {
+interface AnswerGrammar {
   readonly format: OutputFormat;
   /** What is wrong with an answer, of what the grammar cannot say; absent: the grammar says it all. */
   readonly check?: (text: string) => string | undefined;
@@ -37,13 +37,14 @@ export async function answerGrammar(
     return { format: grammar === undefined ? form : { ...form, grammar }, warnings: [] };
   }
   const compiled = await compileForm(form, makeGrammar);
-  if (isStrict(form)) refuseGap(compiled);
+  if (isStrict(form)) refuseGap(form, compiled);
   const ignored = compiled.unenforced.filter(({ kind }) => kind === "ignored");
   const warnings = ignored.map(sentence);
   const isChecked = compiled.unenforced.length > ignored.length;
   if (input.kind === "chat" && (wrapsText || input.thinking === true) && !continuesLast(input)) {
     const schema = schemaOf(form);
-    const needsCheck = isChecked || toLlamaSchema(schema).dropped.length > 0;
+    const [missing] = isChecked ? [] : await missingKeywords([schema], makeGrammar);
+    const needsCheck = isChecked || (missing?.dropped.length ?? 0) > 0;
     return {
       format: { type: "json_schema", schema },
       ...(needsCheck && { check: compiled.check }),

@@ -39,7 +39,7 @@ export interface TokenLimit {
 export function answerLimit(
   { reason, usage, timings }: Pick<DoneEvent, "reason" | "usage" | "timings">,
   limit: TokenLimit | undefined,
-  { maxPredictMs, minIndent }: Pick<Sampling, "maxPredictMs" | "minIndent"> = {},
+  { maxPredictMs, minIndent }: Pick<Sampling, "maxPredictMs" | "minIndent">,
 ): AnswerLimit | undefined {
   if (reason !== "length") return undefined;
   if (limit && usage.completionTokens >= limit.tokens) return limit.setBy;

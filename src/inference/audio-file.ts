@@ -1,5 +1,5 @@
 /** A recording that an engine can decode, and how long it is at most. */
-export interface AudioFile {
+interface AudioFile {
   readonly data: Uint8Array<ArrayBuffer>;
   readonly seconds: number;
 }

@@ -1,7 +1,7 @@
 import type { GenerationEvent, ToolDefinition } from "../engine/protocol/generation.ts";
-import { toLlamaSchema } from "../schema/to-llama-schema.ts";
 import { compileForm, refuseGap } from "./compile-form.ts";
 import type { MakeGrammar } from "./make-grammar.ts";
+import { missingKeywords } from "./missing-keywords.ts";
 import type { ResolvedTools } from "./resolve-tools.ts";
 
 /** By the names of tools: what is wrong with the arguments of a call. */
@@ -21,9 +21,13 @@ export async function callChecks(
   const warnings: string[] = [];
   // Calls in these formats are text to the engine.
   const isText = resolved?.calls?.kind === "tagged" || resolved?.calls?.kind === "written";
-  for (const tool of resolved?.chosen ?? []) {
-    if (!tool.parameters) continue;
-    const { dropped, lost } = toLlamaSchema(tool.parameters);
+  const tools = (resolved?.chosen ?? []).filter(({ parameters }) => parameters);
+  const all = await missingKeywords(
+    tools.map(({ parameters }) => parameters),
+    makeGrammar,
+  );
+  for (const [at, tool] of tools.entries()) {
+    const { dropped = [], lost = [] } = all[at] ?? {};
     const missing = [...dropped, ...lost];
     if (tool.strict === true) {
       if (missing.length > 0 || isText) checks.set(tool.name, await checkOf(tool, makeGrammar));
@@ -33,19 +37,20 @@ export async function callChecks(
       warnings.push(`tool ${tool.name}: ${path === "" ? keyword : `${path}.${keyword}`} is not enforced`);
     }
   }
-  if (isText && resolved?.chosen.some(({ strict, parameters }) => parameters && strict !== true)) {
+  if (isText && tools.some(({ strict }) => strict !== true)) {
     warnings.push("the arguments of calls are not enforced, because the model writes its calls as text");
   }
   return { checks, warnings };
 }
 
 async function checkOf(
-  { name, parameters = {} }: ToolDefinition,
+  tool: ToolDefinition,
   makeGrammar: MakeGrammar,
 ): Promise<(text: string) => string | undefined> {
-  const compiled = await compileForm({ type: "calls", tools: [{ name, parameters }] }, makeGrammar);
-  refuseGap(compiled);
-  return (text) => compiled.check(`{"name":${JSON.stringify(name)},"arguments":${text}}`);
+  const form = { type: "calls", tools: [tool] } as const;
+  const compiled = await compileForm(form, makeGrammar);
+  refuseGap(form, compiled);
+  return (text) => compiled.check(`{"name":${JSON.stringify(tool.name)},"arguments":${text}}`);
 }
 
 /** What is wrong with the calls of an answer; undefined if they fit. */

@@ -1,19 +1,14 @@
 import type { Config } from "../config/schema.ts";
 import { checkCallDepths, checkSchemas } from "../engine/request-limits.ts";
-import type { Engine } from "../engine/engine.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { TokenIds } from "../engine/protocol/calls.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { NoMetrics } from "../metrics/no-metrics.ts";
-import type { Model } from "../models/model.ts";
 import type { ModelLease, Models } from "../models/models.ts";
-import { adapterGroup, adapterScales } from "./adapter-scales.ts";
+import { adapterGroup } from "./adapter-scales.ts";
 import { admissionTokens } from "./admission-tokens.ts";
 import { answerLimit } from "./answer-limit.ts";
-import type { AdmissionRequest, Permit } from "./admission-queue.ts";
-import { checkEmbedding, checkReranking, checkTextModel } from "./check-capabilities.ts";
-import { Deadline } from "./deadline.ts";
-import { embedTruncated } from "./embed-truncated.ts";
+import { deadlineOf } from "./deadline.ts";
 import { EngineQueues, type ModelLoad } from "./engine-queues.ts";
 import type { FollowWork } from "./follow-work.ts";
 import { inRoom } from "./generate-in-room.ts";
@@ -36,17 +31,15 @@ import type {
   ScoreRequest,
   TokenizeRequest,
 } from "./inference.ts";
-import { embeddedTokens } from "./reserved-tokens.ts";
 import { readyFormat } from "./ready-format.ts";
-import { type RequestAccount, RequestAccounting } from "./request-accounting.ts";
+import { RequestAccounting } from "./request-accounting.ts";
 import { resolveGeneration } from "./resolve-generation.ts";
-import { runBatch } from "./run-batch.ts";
 import { readersOf, runGeneration } from "./run-generation.ts";
-import { scorePrompt, type ScoringEngine } from "./score-prompt.ts";
 import { stopRepetition } from "./stop-repetition.ts";
+import { TextBatches } from "./text-batches.ts";
 import { promptFromTokens, type Piece, splitPieces, toTokenIds } from "./tokens.ts";
 
-export interface InferenceOptions {
+interface InferenceOptions {
   models: Pick<Models, "acquire">;
   metrics: Metrics;
   config: {
@@ -81,6 +74,7 @@ class InferenceService implements Inference {
   readonly #queues: EngineQueues;
   readonly #accounting: RequestAccounting;
   readonly #uncounted: RequestAccounting;
+  readonly #batches: TextBatches;
   readonly #makeElsewhere: MakeElsewhere | undefined;
 
   constructor({
@@ -104,6 +98,13 @@ class InferenceService implements Inference {
     this.#queues = new EngineQueues({ maxWaiting: config.models.queue_size, now });
     this.#accounting = new RequestAccounting(metrics, now, followWork);
     this.#uncounted = new RequestAccounting(new NoMetrics(), now);
+    this.#batches = new TextBatches({
+      leases: this.#leases,
+      queues: this.#queues,
+      accounting: this.#accounting,
+      isBackground,
+      requestTimeoutMs: this.#requestTimeoutMs,
+    });
   }
 
   get activeRequests(): number {
@@ -136,21 +137,22 @@ class InferenceService implements Inference {
         slot: slotWithin(request.slot, engine.spec.slots),
       };
       const resolved = await resolveGeneration(asked, model, engine.info, makeGrammar);
-      const isBusy = this.#queues.of(engine, model.alias).running > 0;
+      const queue = this.#queues.of(engine, model.alias);
       const wish = {
-        tokens: await admissionTokens(engine, resolved.request, isBusy, signal),
+        tokens: await admissionTokens(engine, resolved.request, queue.running > 0, signal),
         bypassQueueLimit: request.furtherOf !== undefined,
         mayWait: request.mayWait,
         group: adapterGroup(resolved.request.adapterScales),
         slot: resolved.request.slot,
         onYield,
       };
-      const permit = held.use(await this.#admit(account, engine, model, signal, wish));
-      const deadline = held.use(this.#deadline(request, signal));
-      if (wish.slot !== undefined && engine.spec.slots > 1) {
-        const slot = held.use(new NamedSlot(engine, wish.slot));
-        await account.waitFor(slot.wait(permit, deadline.signal));
-      }
+      const slot =
+        wish.slot !== undefined && engine.spec.slots > 1
+          ? held.use(new NamedSlot(engine, wish.slot, queue))
+          : undefined;
+      const permit = held.use(await account.waitFor(queue.acquire(signal, wish)));
+      const deadline = held.use(deadlineOf(request, signal, this.#requestTimeoutMs));
+      if (slot) await account.waitFor(slot.wait(permit, deadline.signal));
       let isRepetition = false;
       const onRepetition = (): void => {
         isRepetition = true;
@@ -187,40 +189,15 @@ class InferenceService implements Inference {
   }
 
   async embed(request: EmbedRequest, signal: AbortSignal): Promise<EmbedAnswer> {
-    const { model, loadMs, results, totalTokens } = await this.#batch(
-      request,
-      request.input,
-      signal,
-      checkEmbedding,
-      (engine, text, abort) =>
-        request.truncate ? embedTruncated(engine, text, abort) : engine.embed(text, abort),
-    );
-    return { model, loadMs, vectors: results.map(({ vector }) => vector), totalTokens };
+    return await this.#batches.embed(request, signal);
   }
 
   async rerank(request: RerankRequest, signal: AbortSignal): Promise<RerankAnswer> {
-    const { model, results, totalTokens } = await this.#batch(
-      request,
-      request.documents,
-      signal,
-      checkReranking,
-      (engine, document, abort) => engine.rerank(request.query, document, abort),
-    );
-    return { model, scores: results.map(({ score }) => score), totalTokens };
+    return await this.#batches.rerank(request, signal);
   }
 
   async score(request: ScoreRequest, signal: AbortSignal): Promise<ScoreAnswer> {
-    const { model, results } = await this.#batch(
-      request,
-      request.prompts,
-      signal,
-      checkTextModel,
-      (engine, prompt, abort, scored) => {
-        const scales = adapterScales(scored, undefined);
-        return scorePrompt(scales ? withScales(engine, scales) : engine, prompt, request.logprobs, abort);
-      },
-    );
-    return { model, prompts: results };
+    return await this.#batches.score(request, signal);
   }
 
   async tokenize(request: TokenizeRequest, signal: AbortSignal): Promise<TokenIds> {
@@ -246,60 +223,6 @@ class InferenceService implements Inference {
     using lease = await this.#models.acquire(model || undefined, signal, residency);
     return await promptFromTokens(lease.engine, tokens, param, signal);
   }
-
-  #deadline({ isTimed }: Pick<InferenceRequest, "isTimed">, signal: AbortSignal): Deadline {
-    return new Deadline(signal, isTimed === false ? Number.POSITIVE_INFINITY : this.#requestTimeoutMs);
-  }
-
-  async #batch<Item, Result extends { readonly tokens: number }>(
-    request: Pick<EmbedRequest, "model" | "residency" | "mayWait" | "isTimed">,
-    items: readonly Item[],
-    client: AbortSignal,
-    check: (model: Model) => void,
-    call: (engine: Engine, item: Item, signal: AbortSignal, model: Model) => Promise<Result>,
-  ): Promise<{ model: string; loadMs: number; results: Result[]; totalTokens: number }> {
-    using held = new DisposableStack();
-    const { signal, onYield } = givingWay(client, this.#isBackground());
-    const account = held.use(this.#accounting.begin("embeddings"));
-    try {
-      const { model, engine } = await this.#leases.acquire({ ...request, onYield }, signal, held);
-      account.answeredBy(model.alias);
-      const loadMs = account.elapsedMs;
-      check(model);
-      if (items.length === 0) {
-        account.computed(0);
-        return { model: model.alias, loadMs, results: [], totalTokens: 0 };
-      }
-      const tokens = embeddedTokens(engine.spec, engine.info);
-      const group = adapterGroup(adapterScales(model, undefined));
-      const permit = await this.#admit(account, engine, model, signal, {
-        tokens,
-        group,
-        mayWait: request.mayWait,
-        onYield,
-      });
-      const deadline = held.use(this.#deadline(request, signal));
-      const results = await runBatch(items, { permit, tokens }, deadline.signal, (item, abort) =>
-        call(engine, item, abort, model),
-      );
-      const totalTokens = results.reduce((sum, each) => sum + each.tokens, 0);
-      account.computed(totalTokens);
-      return { model: model.alias, loadMs, results, totalTokens };
-    } catch (error) {
-      account.failed(error, client);
-      throw error;
-    }
-  }
-
-  async #admit(
-    account: RequestAccount,
-    engine: Engine,
-    { alias }: Model,
-    signal: AbortSignal,
-    wish: AdmissionRequest,
-  ): Promise<Permit> {
-    return await account.waitFor(this.#queues.of(engine, alias).acquire(signal, wish));
-  }
 }
 
 /** A name such as "base:adapter" chooses an adapter, unless the request chooses itself. */
@@ -307,16 +230,6 @@ function withAdapter(request: InferenceRequest, { adapter, model }: ModelLease):
   if (adapter === undefined || request.adapters) return request;
   const scale = model.adapters.find(({ name }) => name === adapter)?.scale || 1;
   return { ...request, adapters: [{ name: adapter, scale }] };
-}
-
-/** The engine, with these scales of its adapters. */
-function withScales(engine: Engine, scales: readonly number[]): ScoringEngine {
-  return {
-    info: engine.info,
-    tokenize: (...call) => engine.tokenize(...call),
-    pieces: (...call) => engine.pieces(...call),
-    generate: (request, ...call) => engine.generate({ ...request, adapterScales: [...scales] }, ...call),
-  };
 }
 
 /** An error about a prompt that is too long tells what to do about it. */

@@ -1,5 +1,6 @@
 import { backgroundTimer } from "../async/watchdog.ts";
 import { ServiceError } from "../errors/service-error.ts";
+import type { InferenceRequest } from "./inference.ts";
 
 /** Maximum delay of a timer; a longer one would fire immediately. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -42,4 +43,13 @@ export class Deadline implements Disposable {
     const message = `The request ran longer than ${limitMs / 1000} s (engine.request_timeout) and was ended.`;
     this.#controller.abort(new ServiceError("deadline_exceeded", message));
   }
+}
+
+/** The deadline of a request; it has none of its own where whoever asks ends it in time. */
+export function deadlineOf(
+  { isTimed }: Pick<InferenceRequest, "isTimed">,
+  signal: AbortSignal,
+  limitMs: number,
+): Deadline {
+  return new Deadline(signal, isTimed === false ? Number.POSITIVE_INFINITY : limitMs);
 }

@@ -5,7 +5,7 @@ import type { Inference, InferenceEvent, InferenceRequest } from "./inference.ts
 /** An event of one of several choices; absent: of the only one, or the first. */
 export type ChoiceEvent = InferenceEvent & { readonly choice?: number };
 
-export interface ChoicesStream {
+interface ChoicesStream {
   readonly model: string;
   /** As in {@link InferenceStream}. */
   readonly warnings: readonly string[];

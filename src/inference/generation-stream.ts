@@ -24,7 +24,7 @@ function isPiece(event: GenerationEvent): event is Piece {
   return event.type === "text-delta" || event.type === "reasoning-delta" || event.type === "tool-call-delta";
 }
 
-export interface GenerationStreamOptions {
+interface GenerationStreamOptions {
   /** Runs the generation on its engine; settles when the engine has released it. */
   readonly run: (onEvent: (event: GenerationEvent) => void, signal: AbortSignal) => Promise<void>;
   /** The readers of the engine's events, in order. */

@@ -19,7 +19,7 @@ import type { PromptToken } from "./score-prompt.ts";
 import type { Piece } from "./tokens.ts";
 
 /** What a text must be, from which a grammar is yet to be made. */
-export interface TextsFormat {
+interface TextsFormat {
   readonly type: "texts";
   readonly language: TextLanguage;
   readonly given: string | readonly string[];
@@ -161,17 +161,13 @@ export type InferenceEvent =
       moved?: AnswerMoves | undefined;
     });
 
-export interface EmbedRequest {
-  readonly model?: string | undefined;
+/** What requests about many texts have in common with a generation. */
+export type BatchRequest = Pick<InferenceRequest, "model" | "residency" | "mayWait" | "isTimed">;
+
+export interface EmbedRequest extends BatchRequest {
   readonly input: readonly string[];
   /** Embed the beginning of a text that is too long; otherwise that is an error. */
   readonly truncate?: boolean | undefined;
-  /** As in {@link InferenceRequest}. */
-  readonly mayWait?: boolean | undefined;
-  /** As in {@link InferenceRequest}. */
-  readonly isTimed?: boolean | undefined;
-  /** As in {@link InferenceRequest}. */
-  readonly residency?: Residency | undefined;
 }
 
 export interface EmbedAnswer {
@@ -183,16 +179,9 @@ export interface EmbedAnswer {
   readonly loadMs: number;
 }
 
-export interface RerankRequest {
-  readonly model?: string | undefined;
+export interface RerankRequest extends BatchRequest {
   readonly query: string;
   readonly documents: readonly string[];
-  /** As in {@link InferenceRequest}. */
-  readonly mayWait?: boolean | undefined;
-  /** As in {@link InferenceRequest}. */
-  readonly isTimed?: boolean | undefined;
-  /** As in {@link InferenceRequest}. */
-  readonly residency?: Residency | undefined;
 }
 
 export interface RerankAnswer {
@@ -202,18 +191,11 @@ export interface RerankAnswer {
   readonly totalTokens: number;
 }
 
-export interface ScoreRequest {
-  readonly model?: string | undefined;
+export interface ScoreRequest extends BatchRequest {
   /** Texts, or tokens as the client has made them. */
   readonly prompts: readonly (string | readonly number[])[];
   /** Alternatives to report for each token; absent: no log-probabilities at all. */
   readonly logprobs?: number | undefined;
-  /** As in {@link InferenceRequest}. */
-  readonly mayWait?: boolean | undefined;
-  /** As in {@link InferenceRequest}. */
-  readonly isTimed?: boolean | undefined;
-  /** As in {@link InferenceRequest}. */
-  readonly residency?: Residency | undefined;
 }
 
 export interface ScoreAnswer {
@@ -222,19 +204,13 @@ export interface ScoreAnswer {
   readonly prompts: readonly { readonly shown: readonly PromptToken[]; readonly tokens: number }[];
 }
 
-export interface TokenizeRequest {
-  readonly model?: string | undefined;
+export interface TokenizeRequest extends Pick<InferenceRequest, "model" | "residency"> {
   readonly text: string;
   readonly options: TokenizeOptions;
-  /** As in {@link InferenceRequest}. */
-  readonly residency?: Residency | undefined;
 }
 
-export interface DetokenizeRequest {
-  readonly model?: string | undefined;
+export interface DetokenizeRequest extends Pick<InferenceRequest, "model" | "residency"> {
   readonly tokens: readonly number[] | TokenIds;
-  /** As in {@link InferenceRequest}. */
-  readonly residency?: Residency | undefined;
 }
 
 export interface PromptFromTokensRequest extends DetokenizeRequest {
@@ -266,5 +242,3 @@ export interface Inference {
   /** What each engine that has been called has to do. */
   readonly loads: readonly ModelLoad[];
 }
-
-export type { GenerationRequest };

@@ -1,4 +1,5 @@
 import type { ChatMessage, ToolCall } from "../engine/protocol/generation.ts";
+import { tryJson } from "../json/try-json.ts";
 
 /**
  * Messages with tool calls that a template can read: their arguments must be JSON. Empty arguments mean a function without
@@ -12,14 +13,6 @@ export function withReadableCalls(messages: readonly ChatMessage[]): ChatMessage
 
 function readable(call: ToolCall): ToolCall {
   if (call.arguments.trim() === "") return { ...call, arguments: "{}" };
-  return isJson(call.arguments) ? call : { ...call, arguments: JSON.stringify(call.arguments) };
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
+  const isJson = tryJson(call.arguments) !== undefined;
+  return isJson ? call : { ...call, arguments: JSON.stringify(call.arguments) };
 }

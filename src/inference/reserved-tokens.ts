@@ -15,7 +15,7 @@ const ENCODER = new TextEncoder();
 const SCRATCH = new Uint8Array(16 * 1024);
 
 /** The context of an engine, and among how many slots it is shared. */
-export interface SlottedContext extends Pick<EngineInfo, "contextSize" | "contextTokens"> {
+interface SlottedContext extends Pick<EngineInfo, "contextSize" | "contextTokens"> {
   readonly slots: number;
 }
 

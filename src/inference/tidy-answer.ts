@@ -6,7 +6,7 @@ import type { EventReader } from "./event-reader.ts";
  * @param endOfTurn that token; absent: the engine does not show it
  * @param goesOn the answer goes on with a message, whose reasoning may have begun: its first blanks count
  */
-export function tidyAnswer(endOfTurn: string | undefined, goesOn = false): EventReader {
+export function tidyAnswer(endOfTurn: string | undefined, goesOn: boolean): EventReader {
   let blanks = "";
   let state: "before" | "reasoning" | "after" | "text" = "before";
   let last: Extract<GenerationEvent, { type: "text-delta" }> | undefined;

@@ -1,7 +1,7 @@
 import type { ToolCall } from "../engine/protocol/generation.ts";
 import type { InferenceEvent } from "./inference.ts";
 
-export type WholeCallEvent =
+type WholeCallEvent =
   | Exclude<InferenceEvent, { type: "tool-call-start" | "tool-call-delta" }>
   | { type: "tool-call"; call: ToolCall };
 

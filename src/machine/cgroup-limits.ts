@@ -47,7 +47,7 @@ interface Group {
  * Memory limits of this process's control groups and their parents; containers are such groups. Empty if there are none.
  * @param root the folder that contains /proc and /sys
  */
-export function cgroupLimits(root = "/"): readonly MemoryLimit[] {
+export function cgroupLimits(root: string): readonly MemoryLimit[] {
   return memoryGroups(root).flatMap(({ layout, mount, below }) => {
     const parts = below.split("/").filter(Boolean);
     const folders = parts.map((_part, index) => path.posix.join(mount, ...parts.slice(0, index + 1)));

@@ -14,7 +14,7 @@ export interface LoadedModelGauges {
 }
 
 /** What the engine of a loaded model has to do. */
-export interface ModelLoadGauges {
+interface ModelLoadGauges {
   readonly model: string;
   readonly running: number;
   readonly waiting: number;

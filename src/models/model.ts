@@ -127,7 +127,7 @@ export interface ModelSettings {
   readonly messages?: readonly FirstMessage[] | undefined;
 }
 
-export interface FirstMessage {
+interface FirstMessage {
   readonly role: "system" | "user" | "assistant";
   readonly content: string;
 }

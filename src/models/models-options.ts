@@ -8,7 +8,7 @@ import type { EngineSpec } from "../engine/protocol/engine-spec.ts";
 import type { TryTemplate } from "../engine/try-template.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
 import type { InspectGguf } from "./gguf/inspect-gguf.ts";
-import type { FreeSpace } from "./hub/download/snapshot-pull.ts";
+import type { FreeSpace } from "../files/free-space.ts";
 import type { HubStore } from "./hub/hub-store.ts";
 import type { Clock } from "./loading/clock.ts";
 import type { MachineMemory } from "./loading/available-memory.ts";

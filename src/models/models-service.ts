@@ -12,7 +12,7 @@ import { ImportedFiles } from "./import/imported-files.ts";
 import { importModels } from "./import/import-models.ts";
 import { EnginePool } from "./loading/engine-pool.ts";
 import { estimateFit } from "./loading/estimate-fit.ts";
-import { notLoaded, stillLoading, type Lease } from "./loading/lease.ts";
+import { notLoaded, type Lease } from "./loading/lease.ts";
 import { LoadPlanner } from "./loading/load-planner.ts";
 import type { LoadedModel } from "./loading/loaded-model.ts";
 import type { ImportRequest, ImportStep } from "./import/import-step.ts";
@@ -22,6 +22,7 @@ import type { DeletedModel, LoadOptions, Models, Residency } from "./models.ts";
 import type { Download, PullProgress, PullResult } from "./pull-progress.ts";
 import type { QuantizedModel, QuantizeOptions, QuantizeProgress } from "./quantize/quantize-options.ts";
 import type { ModelsOptions } from "./models-options.ts";
+import { NamedModels } from "./named-models.ts";
 import { Pulls } from "./pulls.ts";
 import { ModelQuantizer } from "./quantize/model-quantizer.ts";
 import { recordToLoad } from "./record-to-load.ts";
@@ -47,6 +48,7 @@ class ModelsService implements Models {
   readonly #planner: LoadPlanner;
   readonly #pulls: Pulls;
   readonly #default: DefaultModel;
+  readonly #named: NamedModels;
   readonly #prompts: SavedPrompts;
   readonly #quantizer: ModelQuantizer;
   readonly blobs: BlobStore;
@@ -72,8 +74,8 @@ class ModelsService implements Models {
       inspect,
     });
     this.#prompts = new SavedPrompts(options, {
-      aliasOf: async (name) => (await this.#find(name)).alias,
-      acquire: async (name, signal) => await this.acquire(name, signal),
+      aliasOf: async (name) => (await this.#named.find(name)).alias,
+      acquire: async (name, signal) => await this.#named.acquire(name, signal),
       engineOf: (alias) => this.#pool.model(alias)?.engine,
     });
     this.#pool = new EnginePool({
@@ -105,6 +107,15 @@ class ModelsService implements Models {
     this.#pulls = new Pulls({ hub, resolver, models: this.#registry.hub, events });
     const configured = config.models.default;
     this.#default = new DefaultModel({ registry: this.#registry, state, configured, logger });
+    this.#named = new NamedModels({
+      config,
+      isBackground: options.isBackground,
+      registry: this.#registry,
+      pool: this.#pool,
+      planner: this.#planner,
+      pulls: this.#pulls,
+      default: this.#default,
+    });
   }
 
   get defaultAlias(): string | undefined {
@@ -135,47 +146,16 @@ class ModelsService implements Models {
   }
 
   async get(name: string): Promise<Model> {
-    return await this.#show(await this.#find(name));
+    return await this.#show(await this.#named.find(name));
   }
 
   async setDefault(alias: string): Promise<void> {
-    const record = await this.#find(alias);
+    const record = await this.#named.find(alias);
     await this.#default.choose(record.alias);
   }
 
   async acquire(name: string | undefined, signal: AbortSignal, residency?: Residency): Promise<Lease> {
-    const wanted = name ?? (await this.#default.require(this.#isThere));
-    // The usual case, a loaded model by its own name, does not access the disk.
-    const lease = this.#pool.tryLease(wanted) ?? (await this.#leaseByName(wanted, signal, residency));
-    if (residency?.keepAliveMs !== undefined) lease.keepFor(residency.keepAliveMs);
-    return lease;
-  }
-
-  /** By a name of its own, or else by "base:adapter" with one of its adapters. */
-  async #leaseByName(name: string, signal: AbortSignal, residency?: Residency): Promise<Lease> {
-    const parts = /^(.+):([^:]+)$/.exec(name);
-    if (!parts || (await this.#isThere(name))) return await this.#loadOnDemand(name, signal, residency);
-    const [, base = "", adapter = ""] = parts;
-    const record = this.#pool.model(base)?.plan.record ?? (await this.#registry.find(base));
-    const isAdapter = record?.adapters.some((each) => each.name === adapter) === true;
-    const lease = await this.#loadOnDemand(isAdapter ? base : name, signal, residency);
-    if (isAdapter) lease.adapter = adapter;
-    return lease;
-  }
-
-  /** Loading on demand is allowed unless the configuration forbids it: then by a request with a residency, or after a crash. */
-  async #loadOnDemand(name: string, signal: AbortSignal, residency?: Residency): Promise<Lease> {
-    const { auto_load: loadsOnDemand, keep_alive: keepAliveMs } = this.#options.config.models;
-    const record = await this.#find(name);
-    const { alias } = record;
-    await this.#pool.settled(alias, signal);
-    const present = this.#pool.model(alias);
-    if (!loadsOnDemand && !residency && !this.#pool.hasCrashed(alias) && present?.state !== "loaded") {
-      throw present ? stillLoading(alias, "loaded") : notLoaded(alias);
-    }
-    const mayEvict = this.#options.isBackground?.() ? "unused" : true;
-    const overrides = { ...residency, keepAliveMs: residency?.keepAliveMs ?? keepAliveMs, mayEvict } as const;
-    return await this.#pool.lease(alias, async () => await this.#planner.plan(record, overrides), signal);
+    return await this.#named.acquire(name, signal, residency);
   }
 
   async load(options: LoadOptions, signal?: AbortSignal): Promise<Model> {
@@ -204,12 +184,12 @@ class ModelsService implements Models {
   }
 
   async unload(name: string, options: { onlyIdle?: boolean } = {}): Promise<void> {
-    const { alias } = await this.#find(name);
+    const { alias } = await this.#named.find(name);
     await this.#pool.unload(alias, "request", options);
   }
 
   async delete(name: string): Promise<DeletedModel> {
-    const alias = this.#registry.ownName(name) ?? (await this.#find(name)).alias;
+    const alias = this.#registry.ownName(name) ?? (await this.#named.find(name)).alias;
     if (this.#pulls.isPulling(alias)) {
       throw new ServiceError("model_busy", `The model "${alias}" is being downloaded.`);
     }
@@ -273,7 +253,9 @@ class ModelsService implements Models {
 
   async copy(source: string, target: string): Promise<Model> {
     const { defined } = this.#registry;
-    return await this.#made(await defined.copy(await this.#find(source), target, this.#checkDefinition));
+    return await this.#made(
+      await defined.copy(await this.#named.find(source), target, this.#checkDefinition),
+    );
   }
 
   async quantize(
@@ -286,35 +268,20 @@ class ModelsService implements Models {
   }
 
   async scaleAdapters(name: string, scales: readonly number[]): Promise<void> {
-    const { alias } = await this.#find(name);
+    const { alias } = await this.#named.find(name);
     const loaded = this.#pool.model(alias);
     if (loaded?.state !== "loaded") throw notLoaded(alias);
     loaded.adapterScales = scales;
   }
 
   async modelfile(name: string): Promise<string> {
-    return this.#registry.defined.print(await this.#find(name));
+    return this.#registry.defined.print(await this.#named.find(name));
   }
 
   async close(): Promise<void> {
     await this.#pool.close();
     this.#prompts.close();
   }
-
-  /** @throws ServiceError model_not_found, or model_loading during its download */
-  async #find(name: string): Promise<ModelRecord> {
-    const record = this.#pool.model(name)?.plan.record ?? (await this.#registry.find(name));
-    if (record) return record;
-    if (this.#pulls.isPulling(name)) throw stillLoading(name, "downloaded");
-    return await this.#registry.require(name);
-  }
-
-  /** Ignores errors of a model; acquiring it throws them. */
-  readonly #isThere = async (name: string): Promise<boolean> =>
-    await this.#find(name).then(
-      () => true,
-      () => false,
-    );
 
   async #show(record: ModelRecord): Promise<Model> {
     const loaded = this.#pool.model(record.alias);

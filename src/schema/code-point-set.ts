@@ -60,18 +60,19 @@ export function unescapedOutside(set: readonly CodePoints[]): CodePoints[] {
   return without(UNESCAPED, set);
 }
 
-/** The code points of one set that are not in another. */
+/** The code points of one set, in order, that are not in another: a class may have thousands of characters. */
 export function without(all: readonly CodePoints[], set: readonly CodePoints[]): CodePoints[] {
-  let rest: CodePoints[] = [...all];
-  for (const [from, to] of set) {
-    rest = rest.flatMap(([first, last]) =>
-      (
-        [
-          [first, Math.min(last, from - 1)],
-          [Math.max(first, to + 1), last],
-        ] as const
-      ).filter(([low, high]) => low <= high),
-    );
+  const others = merged(set);
+  const rest: CodePoints[] = [];
+  let next = 0;
+  for (const [first, last] of all) {
+    while ((others[next]?.[1] ?? Infinity) < first) next += 1;
+    let from = first;
+    for (let at = next; from <= last; at += 1) {
+      const [start, end] = others[at] ?? [Infinity, Infinity];
+      if (start > from) rest.push([from, Math.min(last, start - 1)]);
+      from = end + 1;
+    }
   }
   return rest;
 }

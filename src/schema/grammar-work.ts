@@ -6,6 +6,7 @@ import { SchemaError } from "./schema-error.ts";
 import type { SchemaGap } from "./schema-gap.ts";
 import { GrammarSyntaxError, SchemaTooComplexError } from "./schema-errors.ts";
 import { textGrammar, TextGrammarError, type TextLanguage } from "./text-grammar.ts";
+import { toLlamaSchema, type LlamaSchema } from "./to-llama-schema.ts";
 import { DEFAULT_WORK, WorkBudget } from "./work-budget.ts";
 
 /** What a grammar is to be made of. It can be sent to another thread, as its result can be sent back. */
@@ -18,9 +19,18 @@ export type GrammarWork =
       readonly given: string | readonly string[];
     }
   /** What may follow in a grammar after a beginning that was already written. */
-  | { readonly kind: "rest"; readonly grammar: string; readonly beginning: string };
+  | { readonly kind: "rest"; readonly grammar: string; readonly beginning: string }
+  /** Of which llama.cpp makes the grammars. */
+  | { readonly kind: "llama"; readonly schemas: readonly unknown[] };
 
-export type GrammarResult = MadeGrammar | Refusal | { readonly kind: "unsayable"; readonly message: string };
+export type GrammarResult =
+  | MadeGrammar
+  | Refusal
+  | { readonly kind: "unsayable"; readonly message: string }
+  /** Of each schema, what llama.cpp's grammar of it does not have. */
+  | { readonly kind: "llama"; readonly missing: readonly MissingKeywords[] };
+
+export type MissingKeywords = Pick<LlamaSchema, "dropped" | "lost">;
 
 interface MadeGrammar {
   readonly kind: "made";
@@ -42,6 +52,8 @@ const OPTIONS: CompileOptions = { allowsOthers: false };
 const FEW_STEPS = 2000;
 /** Longer texts take long before the first step is counted. */
 const SHORT = 8192;
+/** Nothing counts the steps of llama.cpp's schemas, which take no more than some 50 ms for as many characters. */
+const SHORT_OF_LLAMA = 32 * 1024;
 
 /** Makes a grammar, which may take a second. */
 export function makeGrammar(work: GrammarWork): GrammarResult {
@@ -50,7 +62,7 @@ export function makeGrammar(work: GrammarWork): GrammarResult {
 
 /** The same where it takes little time; undefined elsewhere. */
 export function makeQuickly(work: GrammarWork): GrammarResult | undefined {
-  if (lengthOf(work) > SHORT) return undefined;
+  if (lengthOf(work) > (work.kind === "llama" ? SHORT_OF_LLAMA : SHORT)) return undefined;
   try {
     return make(work, { ...OPTIONS, steps: FEW_STEPS, isOneTry: true });
   } catch (error) {
@@ -63,12 +75,14 @@ export function makeQuickly(work: GrammarWork): GrammarResult | undefined {
 export function made(result: GrammarResult): MadeGrammar {
   if (result.kind === "made") return result;
   if (result.kind === "unsayable") throw new TextGrammarError(result.message);
-  throw new SchemaError(result.reason, result);
+  if (result.kind === "refused") throw new SchemaError(result.reason, result);
+  throw new TypeError("There is no grammar in this result.");
 }
 
 function make(work: GrammarWork, options: CompileOptions & { readonly steps: number }): GrammarResult {
   if (work.kind === "rest") return { kind: "made", grammar: restOf(work, options), unenforced: [] };
   if (work.kind === "texts") return textsOf(work, options);
+  if (work.kind === "llama") return { kind: "llama", missing: work.schemas.map(missingOf) };
   try {
     // Without the functions, which cannot be sent.
     const { grammar, unenforced }: Pick<MadeGrammar, "unenforced"> & { readonly grammar: string } =
@@ -81,6 +95,11 @@ function make(work: GrammarWork, options: CompileOptions & { readonly steps: num
     const { reason, path, keyword, tool } = error;
     return { kind: "refused", reason, path, keyword, tool };
   }
+}
+
+function missingOf(schema: unknown): MissingKeywords {
+  const { dropped, lost } = toLlamaSchema(schema);
+  return { dropped, lost };
 }
 
 function textsOf(

@@ -51,6 +51,8 @@ export function toJsonPattern(pattern: string): string | undefined {
 
 class PatternReader {
   readonly #characters: readonly string[];
+  /** What single characters become: a long pattern has few. */
+  readonly #singles = new Map<string, string>();
   #at = 0;
 
   constructor(pattern: string) {
@@ -88,7 +90,9 @@ class PatternReader {
       return isComplement ? characterPattern(unescapedOutside(set), []) : setPattern(set);
     }
     if ("^*+?{}]".includes(next)) throw new NotRegularError();
-    return setPattern([pointOf(next)]);
+    let pattern = this.#singles.get(next);
+    if (pattern === undefined) this.#singles.set(next, (pattern = setPattern([pointOf(next)])));
+    return pattern;
   }
 
   #group(depth: number): string {
@@ -101,6 +105,7 @@ class PatternReader {
   }
 
   #quantifier(): string {
+    if (!"*+?{".includes(this.#peek() ?? " ")) return "";
     const rest = this.#characters.slice(this.#at, this.#at + 24).join("");
     const found = /^(?:[*+?]|\{\d{1,9}(?:,\d{0,9})?\})/.exec(rest)?.[0] ?? "";
     this.#at += found.length;
@@ -117,7 +122,8 @@ class PatternReader {
       if (from && this.#peek() === "-" && this.#characters[this.#at + 1] !== "]") {
         this.#at += 1;
         const [to] = this.#member();
-        if (!to || first.length > 1 || from[0] !== from[1] || to[0] !== to[1]) throw new NotRegularError();
+        const isRange = to && first.length === 1 && from[0] === from[1] && to[0] === to[1];
+        if (!isRange || to[0] < from[0]) throw new NotRegularError();
         set.push([from[0], to[0]]);
       } else {
         set.push(...first);

@@ -19,6 +19,8 @@ export interface NormalizedSchema {
 /** What has been normalized, by the original: references point into the original. */
 export interface NormalizedNodes {
   readonly nodes: Map<object, JsonSchema | boolean>;
+  /** The same by what became of them. */
+  readonly originals: Map<object, object>;
   /** Dotted paths of the normalized nodes. */
   readonly paths: Map<object, string>;
   readonly losses: SchemaLoss[];
@@ -34,7 +36,7 @@ const MAX_DEPTH = 200;
  */
 export function normalizeSchema(
   schema: unknown,
-  found: NormalizedNodes = { nodes: new Map(), paths: new Map(), losses: [] },
+  found: NormalizedNodes = { nodes: new Map(), originals: new Map(), paths: new Map(), losses: [] },
   path = "",
 ): NormalizedSchema {
   const normalized = new Normalizer(found).normalize(schema, path, 0);
@@ -64,6 +66,7 @@ class Normalizer {
     if (known !== undefined) return known;
     const out: Record<string, unknown> = {};
     this.#found.nodes.set(raw, out);
+    this.#found.originals.set(out, raw);
     this.#found.paths.set(out, path);
     for (const [name, value] of Object.entries(raw)) {
       if (value === undefined || !isKeyword(name)) continue;
@@ -232,6 +235,12 @@ function define(object: Record<string, unknown>, name: string, value: unknown): 
   Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
+/** Longest name in a path, and longest path that grows: each of thousands of subschemas has one, of names that a client chooses. */
+const MAX_NAME = 100;
+const MAX_PATH = 300;
+
 function join(path: string, name: string): string {
-  return path === "" ? name : `${path}.${name}`;
+  const shown = name.slice(0, MAX_NAME);
+  if (path.length > MAX_PATH) return `${path.slice(0, MAX_PATH - MAX_NAME)}….${shown}`;
+  return path === "" ? shown : `${path}.${shown}`;
 }

@@ -15,11 +15,18 @@ export interface Reference {
 /** A normalized schema whose references can be followed. Nothing is ever fetched. */
 export class SchemaDocument {
   readonly root: SchemaNode;
-  readonly #found: NormalizedNodes = { nodes: new Map(), paths: new Map(), losses: [] };
-  readonly #originals = new Map<object, object>();
+  readonly #found: NormalizedNodes = {
+    nodes: new Map(),
+    originals: new Map(),
+    paths: new Map(),
+    losses: [],
+  };
   readonly #bases = new Map<JsonSchema, string>();
   readonly #resources = new Map<string, JsonSchema>();
   readonly #anchors = new Map<string, JsonSchema>();
+  /** How many subschemas have each dynamic anchor. */
+  readonly #dynamicAnchors = new Map<string, number>();
+  #hasRecursiveAnchor = false;
 
   constructor(schema: unknown) {
     this.root = this.#normalize(schema, "", NO_ADDRESS);
@@ -37,7 +44,7 @@ export class SchemaDocument {
 
   /** The subschema as it came, with what it says to a reader. */
   originalOf(node: JsonSchema): object | undefined {
-    return this.#originals.get(node);
+    return this.#found.originals.get(node);
   }
 
   /** What a `$ref` in `node` points to; undefined if this document does not have it. */
@@ -71,14 +78,13 @@ export class SchemaDocument {
   }
 
   #dependsOnWay(keyword: "$dynamicRef" | "$recursiveRef", reference: string): boolean {
-    const nodes = [...this.#bases.keys()];
-    if (keyword === "$recursiveRef") return nodes.some((node) => node.$recursiveAnchor === true);
+    if (keyword === "$recursiveRef") return this.#hasRecursiveAnchor;
     const name = reference.slice(reference.indexOf("#") + 1);
-    return nodes.filter((node) => node.$dynamicAnchor === name).length > 1;
+    return (this.#dynamicAnchors.get(name) ?? 0) > 1;
   }
 
   #follow(from: JsonSchema, base: string, pointer: string): SchemaNode | undefined {
-    let at: unknown = this.#originals.get(from);
+    let at: unknown = this.#found.originals.get(from);
     for (const step of pointer.slice(1).split("/")) {
       const name = step.replaceAll("~1", "/").replaceAll("~0", "~");
       if (Array.isArray(at)) at = /^\d+$/.test(name) ? at[Number(name)] : undefined;
@@ -91,9 +97,6 @@ export class SchemaDocument {
 
   #normalize(raw: unknown, path: string, base: string): SchemaNode {
     const { schema } = normalizeSchema(raw, this.#found, path);
-    for (const [original, node] of this.#found.nodes) {
-      if (typeof node === "object" && !this.#originals.has(node)) this.#originals.set(node, original);
-    }
     this.#index(schema, base);
     return schema;
   }
@@ -111,6 +114,10 @@ export class SchemaDocument {
       }
     }
     this.#bases.set(schema, own);
+    this.#hasRecursiveAnchor ||= schema.$recursiveAnchor === true;
+    const dynamic = schema.$dynamicAnchor;
+    if (dynamic !== undefined)
+      this.#dynamicAnchors.set(dynamic, (this.#dynamicAnchors.get(dynamic) ?? 0) + 1);
     for (const anchor of [schema.$anchor, schema.$dynamicAnchor]) {
       if (typeof anchor === "string") this.#setOnce(this.#anchors, `${own}#${anchor}`, schema);
     }

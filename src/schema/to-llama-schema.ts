@@ -51,11 +51,13 @@ export function toLlamaSchema(schema: unknown): LlamaSchema {
 }
 
 class Conversion {
-  readonly #dropped = new Map<string, DroppedKeyword>();
+  readonly #dropped = new Map<JsonSchema, Set<string>>();
   readonly #document: SchemaDocument;
   /** The names of referenced schemas, and of those the converted ones. */
   readonly #names = new Map<object, string>();
   readonly #defined = new Map<string, LlamaNode>();
+  /** Numbers that names have been given behind them, since many schemas may end with the same name. */
+  readonly #lastCounts = new Map<string, number>();
   /** Schemas of the value that is being converted: a reference to one of them would make a rule begin with itself. */
   #begun = new Set<object>();
 
@@ -64,7 +66,10 @@ class Conversion {
   }
 
   get dropped(): readonly DroppedKeyword[] {
-    return [...this.#dropped.values()];
+    return [...this.#dropped].flatMap(([schema, keywords]) => {
+      const path = this.#document.pathOf(schema);
+      return Array.from(keywords, (keyword) => ({ path, keyword }));
+    });
   }
 
   whole(): Record<string, unknown> {
@@ -147,16 +152,17 @@ class Conversion {
 
   #object(schema: JsonSchema, take: Take): LlamaNode {
     const { properties = {}, required = [], additionalProperties: others } = schema;
-    const names = Object.keys(properties);
+    const isDeclared = (name: string): boolean => Object.hasOwn(properties, name);
     // llama.cpp takes a property of this name for a reference.
-    if (names.includes("$ref")) return { type: "object" };
+    if (isDeclared("$ref")) return { type: "object" };
     take("properties", "additionalProperties");
-    if (required.every((name) => names.includes(name))) take("required");
+    if (required.every(isDeclared)) take("required");
+    const entries = Object.entries(properties);
     return {
       type: "object",
-      ...(names.length > 0 && {
-        properties: Object.fromEntries(names.map((name) => [name, this.#inner(properties[name])])),
-        required: required.filter((name) => names.includes(name)),
+      ...(entries.length > 0 && {
+        properties: Object.fromEntries(entries.map(([name, value]) => [name, this.#inner(value)])),
+        required: required.filter(isDeclared),
       }),
       ...(others !== undefined && {
         additionalProperties: typeof others === "boolean" ? others : this.#inner(others),
@@ -209,13 +215,15 @@ class Conversion {
         .at(-1)
         ?.replaceAll(/[^A-Za-z0-9_-]/g, "") || "root";
     let name = last;
-    for (let count = 2; this.#defined.has(name); count += 1) name = `${last}${count}`;
+    let count = this.#lastCounts.get(last) ?? 1;
+    while (this.#defined.has(name)) name = `${last}${(count += 1)}`;
+    this.#lastCounts.set(last, count);
     return name;
   }
 
   #drop(schema: JsonSchema, keyword: string): void {
-    const path = this.#document.pathOf(schema);
-    this.#dropped.set(JSON.stringify([path, keyword]), { path, keyword });
+    const keywords = this.#dropped.get(schema) ?? new Set();
+    this.#dropped.set(schema, keywords.add(keyword));
   }
 }
 

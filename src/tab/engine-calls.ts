@@ -5,7 +5,7 @@ import { embeddingsAnswerSchema } from "../dialects/native/native-embeddings.ts"
 import { generateAnswerSchema, generateLineSchema } from "../dialects/native/native-generate.ts";
 import { tokensSchema } from "../dialects/native/token-routes.ts";
 import { nativeErrorSchema } from "../http/errors/native-error.ts";
-import { ERROR_CODES, type ErrorCode } from "../errors/error-codes.ts";
+import { isErrorCode } from "../errors/error-codes.ts";
 import { ServiceError } from "../errors/service-error.ts";
 
 /** Sampling, tools, format and so on, as in the daemon's own API; and how the answer arrives. */
@@ -115,11 +115,7 @@ function throwIfError(value: unknown): void {
   const { data } = nativeErrorSchema.safeParse(value);
   if (!data) return;
   const { code, message } = data.error;
-  throw new ServiceError(isCode(code) ? code : "internal_error", message);
-}
-
-function isCode(code: string): code is ErrorCode {
-  return Object.hasOwn(ERROR_CODES, code);
+  throw new ServiceError(isErrorCode(code) ? code : "internal_error", message);
 }
 
 function cutOff(): ServiceError {

@@ -1,6 +1,6 @@
 /** What a page and the worker of its engine say to each other: HTTP, in pieces. Ids are chosen by the page. */
 
-export interface RequestHead {
+interface RequestHead {
   readonly method: string;
   /** Path and query. */
   readonly path: string;

@@ -50,7 +50,7 @@ export interface TabModel {
 }
 
 /** The GPU that a page's model was placed on, or why it was not. */
-export interface TabModelGpu extends FoundGpu {
+interface TabModelGpu extends FoundGpu {
   readonly warning: string | undefined;
 }
 

@@ -10,7 +10,7 @@ import type { ModelLease, Models } from "../models/models.ts";
 import type { TabModel } from "./tab-model.ts";
 import type { TabGpu } from "./worker-messages.ts";
 
-export type EngineHosting = Pick<
+type EngineHosting = Pick<
   PageEngineOptions,
   "wasmUrl" | "scriptUrl" | "loadTimeoutMs" | "stallTimeoutMs" | "log" | "onProgress"
 >;

@@ -26,7 +26,7 @@ export type ListedModel = z.output<typeof modelSchema> & {
 };
 
 const healthSchema = z.object({ status: z.enum(["ok", "starting", "draining"]) });
-export type Health = z.output<typeof healthSchema>["status"];
+type Health = z.output<typeof healthSchema>["status"];
 
 const errorSchema = z.object({ error: z.object({ message: z.string(), code: z.string().nullish() }) });
 

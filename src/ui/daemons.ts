@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { isOrigin } from "../dialects/management/page-policy.ts";
+import { tryJson } from "../json/try-json.ts";
 import { isExported } from "./page-kind.ts";
 
 /** The daemons that this page may use, kept in the browser. */
@@ -113,21 +114,13 @@ function keepForSession(address: string, key: string | undefined): void {
 }
 
 function readSession(): Readonly<Record<string, string>> {
-  return keysSchema.safeParse(parsed(sessionStorage.getItem(SESSION_PLACE))).data ?? {};
+  return keysSchema.safeParse(tryJson(sessionStorage.getItem(SESSION_PLACE) ?? "")).data ?? {};
 }
 
 function read(): Kept {
-  return keptSchema.safeParse(parsed(localStorage.getItem(PLACE))).data ?? NOTHING;
+  return keptSchema.safeParse(tryJson(localStorage.getItem(PLACE) ?? "")).data ?? NOTHING;
 }
 
 function write(kept: Kept): void {
   localStorage.setItem(PLACE, JSON.stringify(kept));
-}
-
-function parsed(text: string | null): unknown {
-  try {
-    return JSON.parse(text ?? "null");
-  } catch {
-    return undefined;
-  }
 }

@@ -7,7 +7,7 @@ import { joinModels, listedStored } from "./stored-models.ts";
 /** What all rooms of the page show and share. */
 
 /** How the page and its daemon are. */
-export type Connection =
+type Connection =
   | { readonly state: "connecting" | "connected" | "starting" | "draining" }
   /** The page uses none. */
   | { readonly state: "none" }

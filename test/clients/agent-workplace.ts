@@ -19,7 +19,7 @@ export const RUN_TEST_MS = RUN_DEADLINE_MS + 10_000;
 /** Nothing listens there: an agent that wants more of the world than the daemon does not get it. */
 const NOWHERE = "http://127.0.0.1:9";
 
-export interface AgentRun {
+interface AgentRun {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;

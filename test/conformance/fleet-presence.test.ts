@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { fleetSchema } from "../../src/dialects/management/fleet-schemas.ts";
 import { NATS_SERVER, type NatsServer, startNats } from "../support/nats-server.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { fleetOf } from "../support/test-fleet.ts";
 
 let nats: NatsServer;
 let desk: TestDaemon;
@@ -11,10 +11,6 @@ async function join(name: string, url = nats.url): Promise<TestDaemon> {
   const daemon = await startDaemon({ args: ["--fleet-nats", url, "--fleet-name", name] });
   daemons.push(daemon);
   return daemon;
-}
-
-async function fleetOf({ url }: TestDaemon) {
-  return fleetSchema.parse(await (await fetch(`${url}/api/fleet`)).json());
 }
 
 async function namesAt(daemon: TestDaemon): Promise<string> {

@@ -12,7 +12,7 @@ export interface CliResult {
   readonly stderr: string;
 }
 
-export interface CliProcess {
+interface CliProcess {
   readonly child: ChildProcessWithoutNullStreams;
   /** Resolves when it has written something, an answer or the reasoning before it. */
   readonly speaking: Promise<unknown>;

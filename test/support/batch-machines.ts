@@ -16,9 +16,10 @@ import { BatchModels } from "../../src/fleet/batches/batch-models.ts";
 import { streamName, STREAMS } from "../../src/fleet/batches/batch-streams.ts";
 import { FleetBatches } from "../../src/fleet/batches/fleet-batches.ts";
 import { JetStreamPlace } from "../../src/fleet/batches/jetstream-place.ts";
-import { SharingLog } from "../../src/fleet/batches/sharing-log.ts";
+import { SharingLog } from "../../src/fleet/jetstream/sharing-log.ts";
 import type { CardModel } from "../../src/fleet/card.ts";
 import { FleetConnection } from "../../src/fleet/fleet-connection.ts";
+import type { PlacedMachine } from "../../src/fleet/places.ts";
 import { beat, card, cardModel, idOf } from "./fleet-wire.ts";
 
 export const TEXT_API = "test";
@@ -54,7 +55,7 @@ export const nameModel: RunLine = async ({ body }) => {
   return { status: 200, body: JSON.stringify(asked), retryable: false, retryAfterSecs: 1 };
 };
 
-export interface MachineOptions {
+interface MachineOptions {
   readonly runLine?: RunLine;
   /** Its models: by name, what their files hold. */
   readonly models?: Readonly<Record<string, string>>;
@@ -77,11 +78,17 @@ export interface BatchMachine {
   close(): Promise<void>;
 }
 
+interface Described {
+  readonly name: string;
+  readonly models: readonly CardModel[];
+}
+
 /** Machines of one fleet on a real NATS server, without engines. */
 export class BatchMachines {
   readonly #url: string;
   readonly #prefix: string;
-  readonly #models: { readonly name: string; readonly models: readonly CardModel[] }[] = [];
+  readonly #models: Described[] = [];
+  readonly #departed: Described[] = [];
   readonly #machines = new Set<BatchMachine>();
 
   constructor(url: string, prefix: string) {
@@ -103,7 +110,7 @@ export class BatchMachines {
       Object.assign(cardModel(alias), { files: createHash("sha256").update(files).digest("hex") }),
     );
     this.#models.push({ name, models: mine });
-    const others = this.#models;
+    const [others, departed] = [this.#models, this.#departed];
     const events = new ServiceEvents();
     const ended: string[] = [];
     events.subscribe((event) => {
@@ -123,14 +130,12 @@ export class BatchMachines {
         self: { ...own, model: (alias) => mine.find((each) => each.alias === alias) },
         presence: {
           get machines() {
-            return others
-              .filter((each) => each.name !== name)
-              .map((each) => ({
-                card: { ...card(each.name), models: [...each.models] },
-                beat: beat(each.name),
-              }));
+            return others.filter((each) => each.name !== name).map(described);
           },
-          missing: () => undefined,
+          get departed() {
+            return departed.map(described);
+          },
+          unreachable: () => undefined,
         },
         models: {
           defaultAlias: undefined,
@@ -144,7 +149,7 @@ export class BatchMachines {
     const leave = (): void => {
       this.#machines.delete(machine);
       const index = this.#models.findIndex((each) => each.name === name);
-      if (index >= 0) this.#models.splice(index, 1);
+      if (index >= 0) this.#departed.push(...this.#models.splice(index, 1));
     };
     const machine: BatchMachine = {
       batches,
@@ -177,6 +182,10 @@ export class BatchMachines {
     for (const kind of STREAMS) await streams.delete(streamName(this.#prefix, kind));
     await nats.close();
   }
+}
+
+function described({ name, models }: Described): PlacedMachine {
+  return { card: { ...card(name), models: [...models] }, beat: beat(name) };
 }
 
 /** Creates a batch of lines. */

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import net from "node:net";
 
 /** Passes connections on to a server until it cuts them. */
-export interface CuttingProxy {
+interface CuttingProxy {
   readonly url: string;
   /** Breaks all connections off. */
   cut(): void;

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 
 /** Processes of one model's engine. */
-export interface EngineProcesses {
+interface EngineProcesses {
   /** That which runs llama.cpp. */
   readonly engine: readonly number[];
   /** The outermost one of its wall; the engine itself where there is none. */

@@ -35,7 +35,7 @@ export interface ExpertProblem {
   readonly workBytes?: number;
 }
 
-export interface PreparedExperts {
+interface PreparedExperts {
   /** False when the kernels leave the operator to llama.cpp. */
   run(): Promise<boolean>;
   /** [token][of its experts][row] */

@@ -190,7 +190,7 @@ export class FakeEngine implements Engine {
   }
 }
 
-export interface FakeStart {
+interface FakeStart {
   readonly spec: EngineSpec;
   readonly signal: AbortSignal | undefined;
   /** Says that another engine is started in place of the one that was asked for. */

@@ -30,7 +30,7 @@ export function findFirefox(): string | undefined {
   return [process.env["FIREFOX"], ...PLACES].find((place) => place !== undefined && existsSync(place));
 }
 
-export interface FirefoxTab {
+interface FirefoxTab {
   /** As {@link FirefoxPage.evaluate}. */
   evaluate(expression: string): Promise<unknown>;
   close(): Promise<void>;

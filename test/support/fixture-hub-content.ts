@@ -13,7 +13,7 @@ export interface FixtureFile {
 }
 
 /** What the hub knows of a repository apart from its files; absent parts are left out. */
-export interface FixtureInfo {
+interface FixtureInfo {
   readonly downloads?: number;
   readonly likes?: number;
   /** ISO 8601. */

@@ -9,7 +9,7 @@ export type { Fault } from "./fixture-hub-body.ts";
 export type { FixtureFile, FixtureRepo } from "./fixture-hub-content.ts";
 
 /** A request that one of the two servers has received. */
-export interface SeenRequest {
+interface SeenRequest {
   readonly server: "hub" | "storage";
   readonly method: string;
   /** Path and query. */

@@ -3,7 +3,7 @@ import type { GenerationEvent, TokenLogprob } from "../../src/engine/protocol/ge
 import { collect, NEVER, promptRequest } from "./engine-fixture.ts";
 import { generated } from "./generated.ts";
 
-export interface Turn {
+interface Turn {
   readonly question: string;
   readonly answer: string;
 }

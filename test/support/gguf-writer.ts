@@ -25,8 +25,8 @@ const SCALAR_TYPES = {
 
 const ARRAY_TYPE = 9;
 
-export type GgufScalarType = keyof typeof SCALAR_TYPES;
-export type GgufScalar = number | bigint | string | boolean;
+type GgufScalarType = keyof typeof SCALAR_TYPES;
+type GgufScalar = number | bigint | string | boolean;
 
 export type GgufValue =
   | { readonly type: GgufScalarType; readonly value: GgufScalar }

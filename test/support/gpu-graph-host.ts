@@ -4,7 +4,7 @@ import { KernelsAlone } from "./kernels-alone.ts";
 const KERNELS = ["kernel_gpu_build", "kernel_gpu_graph"] as const;
 
 /** What the kernels ask the script (wasm/kernels/gpu-commands.h). */
-export const ASKED = ["script", "flush", "begin", "end", "replay"] as const;
+const ASKED = ["script", "flush", "begin", "end", "replay"] as const;
 
 /** The kernels that describe graphs to a GPU, with llama.cpp's functions and the script as the test has them. */
 export class GpuGraphHost {

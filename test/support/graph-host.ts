@@ -9,7 +9,7 @@ const COMPUTE = 16;
 /** Where wasm/kernels/steps.h looks whether to leave a step. */
 const LEAVE_STEP = MEMORY_CELLS.leaveStep;
 
-export interface GraphNode {
+interface GraphNode {
   /** Number of the operator in enum ggml_op; absent: a leaf. */
   readonly op?: number;
   /** op_params, of 32 bits each. */
@@ -24,7 +24,7 @@ export interface GraphNode {
   readonly isComputed?: boolean;
 }
 
-export interface GraphRun {
+interface GraphRun {
   /** How many nodes were left to llama.cpp, and the last one of them. */
   readonly left: number;
   readonly last: number;

@@ -26,7 +26,7 @@ export const FREE_MEMORY = 96;
 /** Where the tokens stand that a draft model has read. */
 export const TOKENS_READ = 92;
 /** Milliseconds of the clock, and by how many it goes on whenever it is read; float64 each. */
-export const CLOCK = 640;
+const CLOCK = 640;
 export const CLOCK_STEP = 648;
 /** The kernels' stack grows down from here. */
 export const STACK_TOP = 1024 * 1024;

@@ -30,7 +30,7 @@ export interface MatrixProblem {
   readonly backends?: number | undefined;
 }
 
-export interface MatrixResult {
+interface MatrixResult {
   /** [slot][head][column][row] */
   readonly values: Float32Array;
   /** True when the kernel left the operator to llama.cpp. */
@@ -39,7 +39,7 @@ export interface MatrixResult {
   readonly dots: number;
 }
 
-export interface HostOptions {
+interface HostOptions {
   /** The kernels' object file. */
   readonly object?: URL;
   /** Size of the memory, in pages of 64 KiB. */
@@ -51,7 +51,7 @@ export interface HostOptions {
 }
 
 /** An operator that lies ready in the host's memory. The next one that is prepared takes its place. */
-export interface PreparedProblem {
+interface PreparedProblem {
   run(): void;
   read(): MatrixResult;
   /** The weights as they lie now. */

@@ -59,7 +59,7 @@ const unused = (name: string) => () => {
 };
 
 /** A function of WebAssembly, with any numbers. */
-export type KernelFunction = (...values: (bigint | number)[]) => unknown;
+type KernelFunction = (...values: (bigint | number)[]) => unknown;
 
 /** Some kernels by themselves: what they call is a function of the test, and must not be called where the test has none. */
 export class KernelsAlone {

@@ -5,7 +5,7 @@ import { type GgufFile, writeGguf } from "./gguf-writer.ts";
 import { tinyLlama } from "./tiny-models.ts";
 
 /** What of a model of Ollama is not its weights; values that are not texts are written as JSON. */
-export interface OllamaParts {
+interface OllamaParts {
   /** `host/namespace/model/tag`, or `model:tag` of the library. */
   readonly name: string;
   readonly model?: GgufFile;

@@ -9,7 +9,7 @@ const FIRST_TENSOR = 1024 * 1024;
 /** As in ggml.h. */
 export const TENSOR = { f32: 0, f16: 1, q4_0: 2, q8_0: 8, i32: 26, i64: 27 } as const;
 
-export interface Operation {
+interface Operation {
   /** Number of the operator in enum ggml_op. */
   readonly op: number;
   /** op_params, of 32 bits each. */
@@ -24,7 +24,7 @@ export interface Operation {
   readonly workBytes?: number;
 }
 
-export interface PreparedOperation {
+interface PreparedOperation {
   /** False when the kernels leave the operator to llama.cpp. */
   run(): boolean;
   read(): Float32Array;

@@ -64,11 +64,13 @@ export interface Reuse {
   readonly prompts: number;
 }
 
+/** Of each answer: enough to be a part of the next prompt. */
+const ANSWER_TOKENS = 4;
+
 /** Runs a pattern on an engine that has not seen it yet; four requests at once are the most. */
 export async function measureReuse(
   engine: Pick<Engine, "generate" | "tokenize">,
   name: string,
-  maxTokens = 4,
 ): Promise<Reuse> {
   let [reused, reusable, prompts] = [0, 0, 0];
   const earlier: number[][] = [];
@@ -81,7 +83,9 @@ export async function measureReuse(
     const known = earlier.map((other) => commonBeginning(other, tokens));
     earlier.push(tokens);
     reusable += Math.min(tokens.length - 1, Math.max(0, ...known));
-    const events = await collect(generated(engine, promptRequest(prompt, { maxTokens }), NEVER));
+    const events = await collect(
+      generated(engine, promptRequest(prompt, { maxTokens: ANSWER_TOKENS }), NEVER),
+    );
     const { cachedTokens, promptTokens } = doneOf(events).usage;
     reused += cachedTokens;
     prompts += promptTokens;

@@ -24,7 +24,7 @@ export interface DaemonOptions {
   readonly until?: "listening" | "ready";
 }
 
-export interface DaemonExit {
+interface DaemonExit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }

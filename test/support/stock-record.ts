@@ -17,7 +17,7 @@ import { decodeLogprobs, type SpokenToken } from "./stock-record-encoding.ts";
 const RECORD_FILE = fileURLToPath(new URL("stock-record.json", import.meta.url));
 const COMMAND = "node scripts/test/record-stock.ts";
 
-export interface RecordedAnswers {
+interface RecordedAnswers {
   /** See {@link digestOf}. */
   readonly digest: string;
   readonly lines: readonly AskedLine[];

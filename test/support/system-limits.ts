@@ -36,7 +36,7 @@ export function onIpv6Alone(): readonly string[] | undefined {
   return ["unshare", ...args, `${script}\nexec "$@"`, "sh"];
 }
 
-export interface MemoryGroup {
+interface MemoryGroup {
   readonly through: readonly string[];
   /** To be called when its processes have ended. */
   remove(): void;

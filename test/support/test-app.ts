@@ -75,7 +75,7 @@ export async function lines(response: Response): Promise<unknown[]> {
     .map((line): unknown => JSON.parse(line));
 }
 
-export interface SseEvent {
+interface SseEvent {
   event: string | undefined;
   data: string;
 }

@@ -15,7 +15,7 @@ export const FLEET_MODEL = "fleet-tiny";
 const WAIT_MS = 60_000;
 const LOOK_EVERY_MS = 50;
 
-export interface FleetMachineOptions {
+interface FleetMachineOptions {
   /** False: it has no model of its own. */
   readonly hasModel?: boolean;
   /** Of further models that it has. */

@@ -3,14 +3,11 @@ import { bool, f32, type GgufFile, type GgufTensor, string, u32 } from "./gguf-w
 /** Whisper's encoder hears 30 seconds at a time: 1500 positions after its convolutions. */
 const POSITIONS = 1500;
 const WEIGHT_DEVIATION = 0.05;
-
-export interface AudioProjectorOptions {
-  /** Embedding length of the text model. */
-  readonly textEmbedding?: number;
-}
+/** Embedding length of the text model. */
+const TEXT_EMBEDDING = 64;
 
 /** An audio projector of Qwen2-Audio's shape: Whisper's encoder, its positions averaged in pairs, and a linear layer. */
-export function tinyAudioProjector({ textEmbedding = 64 }: AudioProjectorOptions = {}): GgufFile {
+export function tinyAudioProjector(): GgufFile {
   const [width, feedForward, mels] = [32, 48, 80];
   const tensors: GgufTensor[] = [
     weight("a.conv1d.1.weight", [3, mels, width], "F16"),
@@ -20,8 +17,8 @@ export function tinyAudioProjector({ textEmbedding = 64 }: AudioProjectorOptions
     weight("a.position_embd.weight", [width, POSITIONS]),
     weight("a.post_ln.weight", [width]),
     weight("a.post_ln.bias", [width]),
-    weight("mm.a.fc.weight", [width, textEmbedding]),
-    weight("mm.a.fc.bias", [textEmbedding]),
+    weight("mm.a.fc.weight", [width, TEXT_EMBEDDING]),
+    weight("mm.a.fc.bias", [TEXT_EMBEDDING]),
     weight("a.blk.0.ffn_up.weight", [width, feedForward]),
     weight("a.blk.0.ffn_up.bias", [feedForward]),
     weight("a.blk.0.ffn_down.weight", [feedForward, width]),
@@ -44,7 +41,7 @@ export function tinyAudioProjector({ textEmbedding = 64 }: AudioProjectorOptions
       "clip.audio.num_mel_bins": u32(mels),
       "clip.audio.embedding_length": u32(width),
       "clip.audio.feed_forward_length": u32(feedForward),
-      "clip.audio.projection_dim": u32(textEmbedding),
+      "clip.audio.projection_dim": u32(TEXT_EMBEDDING),
       "clip.audio.block_count": u32(1),
       "clip.audio.attention.head_count": u32(2),
       "clip.audio.attention.layer_norm_epsilon": f32(1e-5),

@@ -149,7 +149,7 @@ function spmVocabulary(words: readonly string[], texts: readonly string[]): Voca
   return vocabulary;
 }
 
-export interface BertOptions {
+interface BertOptions {
   readonly embedding?: number;
   readonly blocks?: number;
   readonly context?: number;
@@ -256,7 +256,7 @@ export function tinyLora({ embedding = 64, blocks = 2, deviation = 1 } = {}): Gg
   };
 }
 
-export interface ProjectorOptions {
+interface ProjectorOptions {
   /** Embedding length of the text model. */
   readonly textEmbedding?: number;
   readonly imageSize?: number;

@@ -1,7 +1,7 @@
 import zlib from "node:zlib";
 
 /** Red, green and blue, 0 to 255. */
-export type Color = readonly [number, number, number];
+type Color = readonly [number, number, number];
 
 /** A PNG, by default of a color gradient: the smallest image that decoders take for a real one. */
 export function tinyPng(

@@ -16,7 +16,7 @@ export interface ObjectSymbol {
   readonly index: number | undefined;
 }
 
-export interface Relocation {
+interface Relocation {
   /** Offset of the padded number in the code section's content. */
   readonly offset: number;
   readonly target:

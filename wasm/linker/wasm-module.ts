@@ -18,20 +18,20 @@ export const KIND = { function: 0, table: 1, memory: 2, global: 3, tag: 4 } as c
 const MAGIC = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00] as const;
 const LIMIT_HAS_MAXIMUM = 0x01;
 
-export interface Section {
+interface Section {
   readonly id: number;
   /** Of the content, behind id and size. */
   readonly start: number;
   readonly end: number;
 }
 
-export interface MemoryLimits {
+interface MemoryLimits {
   readonly flags: number;
   readonly minimum: number;
   readonly maximum: number | undefined;
 }
 
-export interface Import {
+interface Import {
   readonly module: string;
   readonly name: string;
   readonly kind: number;
@@ -44,7 +44,7 @@ export interface Import {
   readonly end: number;
 }
 
-export interface Export {
+interface Export {
   readonly name: string;
   readonly kind: number;
   readonly index: number;

@@ -1,7 +1,7 @@
 import type { Clock } from "./processor-time.ts";
 
 /** One run of a workload. */
-export interface Rates {
+interface Rates {
   /** Tokens of the prompt a second. */
   readonly prefill: number;
   /** Generated tokens a second, without the first, which comes with the prompt. */
@@ -18,7 +18,7 @@ export interface Workload {
 }
 
 export const CACHE_TYPES = ["f16", "q8_0"] as const;
-export type CacheType = (typeof CACHE_TYPES)[number];
+type CacheType = (typeof CACHE_TYPES)[number];
 
 export interface BenchSettings {
   readonly file: string;

@@ -1,13 +1,13 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import { z } from "zod";
-import { describeDotProduct } from "../dot-product.ts";
+import { describeDotProduct } from "../kernels/dot-product.ts";
 
 export const ENGINES = ["stock", "daybreak", "native"] as const;
 export type EngineName = (typeof ENGINES)[number];
 
 /** Measured rates in tokens per second, one number per run. */
-export const FIGURES = {
+const FIGURES = {
   prefill: "prefill, tokens/s",
   decode: "decode, tokens/s",
   oneStream: "one of several slots in use, tokens/s",

@@ -16,7 +16,7 @@ const SHORT_ANSWER = 2;
 /** Times to the first token vary a lot and are cheap to measure, so many are taken beside each whole answer. */
 const SHORT_ANSWERS = 5;
 
-export interface FleetWorkload {
+interface FleetWorkload {
   readonly runs: number;
   /** Of a whole answer. */
   readonly tokens: number;

@@ -47,7 +47,7 @@ const WITHOUT_DRIVER_CACHE = { MESA_SHADER_CACHE_DISABLE: "true", __GL_SHADER_DI
 const run = promisify(execFile);
 
 /** Loads a model in a separate process and times the first two requests. */
-export async function timeFirstRequests(
+async function timeFirstRequests(
   task: FirstRequestsTask,
   driverCache: Readonly<Record<string, string>> = WITHOUT_DRIVER_CACHE,
 ): Promise<FirstRequests> {

@@ -31,7 +31,7 @@ const TIME_SHADERS = FIGURES.length;
 const LONGEST_WAIT_MS = 600_000;
 
 /** What one generated token costs, on average. */
-export type TokenCosts = Readonly<Record<(typeof FIGURES)[number] | "totalMs", number>>;
+type TokenCosts = Readonly<Record<(typeof FIGURES)[number] | "totalMs", number>>;
 
 /**
  * Generates in this process with a Dawn that counts, first for the times of calls and waits, then for those of

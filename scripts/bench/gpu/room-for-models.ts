@@ -4,14 +4,14 @@ import path from "node:path";
 import { benchModelBytes, benchModelFile, type Quantization, type ShapeName } from "../cpu/bench-models.ts";
 
 /** node-llama-cpp with all of its prebuilt binaries. */
-export const NATIVE_BYTES = 1e9;
+const NATIVE_BYTES = 1e9;
 
 export interface BenchModelName {
   readonly shape: ShapeName;
   readonly quantization: Quantization;
 }
 
-export interface Room {
+interface Room {
   /** Bytes that will be written to disk. */
   readonly diskBytes: number;
   /** Bytes of memory that the largest model takes, on the CPU. */

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { TYPE, type TypeName } from "../../../test/support/dequantize.ts";
 import { KernelHost } from "../../../test/support/kernel-host.ts";
-import { describeDotProduct } from "../dot-product.ts";
+import { describeDotProduct } from "../kernels/dot-product.ts";
 import { randomWeights } from "../kernels/random-weights.ts";
 
 /**

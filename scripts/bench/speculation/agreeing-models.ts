@@ -19,7 +19,7 @@ const DEVIATION = 20;
 const OTHER_ROWS = 0x4000_0000;
 
 /** A model and a draft model for it. */
-export interface Pair {
+interface Pair {
   readonly model: string;
   readonly draft: string;
 }

@@ -1,10 +1,8 @@
 import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from "node:sqlite";
 import path from "node:path";
 import { ServiceError } from "../../errors/service-error.ts";
+import { SQLITE, sqliteCode } from "../../files/sqlite-code.ts";
 import { SCHEMA, SCHEMA_VERSION } from "./schema.ts";
-
-/** Relevant result codes of SQLite (https://sqlite.org/rescode.html). */
-const SQLITE = { corrupt: 11, full: 13, notADatabase: 26 };
 
 export type Row = Readonly<Record<string, SQLOutputValue>>;
 
@@ -95,7 +93,7 @@ function translated<Result>(action: () => Result): Result {
   try {
     return action();
   } catch (error) {
-    const code = primaryCode(error);
+    const code = sqliteCode(error);
     if (code === SQLITE.corrupt || code === SQLITE.notADatabase)
       throw new DamagedDatabase("the database is damaged", { cause: error });
     if (code === SQLITE.full) {
@@ -114,10 +112,4 @@ function unavailable(why: string, cause?: unknown): ServiceError {
   return new ServiceError("batch_store_unavailable", `The store of batches cannot be used: ${why}.`, {
     cause,
   });
-}
-
-/** The low byte of SQLite's code is the primary one. */
-function primaryCode(error: unknown): number | undefined {
-  if (!(error instanceof Error && "errcode" in error && typeof error.errcode === "number")) return undefined;
-  return error.errcode & 0xff;
 }

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn as nodeSpawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { pause } from "../../async/pause.ts";
 import { writeRefusal } from "../../files/write-refusal.ts";
 import { CliError } from "../cli-error.ts";
-import type { DaemonClient } from "../client/daemon-client.ts";
-import { pause } from "../client/pause.ts";
+import { type DaemonClient, HEALTH_POLL_MS } from "../client/daemon-client.ts";
 import { EXIT } from "../exit-codes.ts";
 import { PACKAGE_FOLDER } from "../package-folder.ts";
 import { withoutNpm } from "./watch-parent.ts";
@@ -15,7 +15,7 @@ const NO_DEBUGGER = "--disable-sigusr1";
 /** A daemon listens before it loads a model: one that has not answered by then never will. */
 const LONGEST_SILENCE_MS = 30_000;
 
-export interface BackgroundStart {
+interface BackgroundStart {
   /** Finds the daemon once it listens. */
   readonly client: DaemonClient;
   /** Flags of `daybreak serve`. */
@@ -56,7 +56,7 @@ export async function startDaemon(start: BackgroundStart): Promise<void> {
     else if (performance.now() - silentSince > LONGEST_SILENCE_MS) {
       throw startFailed(`does not answer, although process ${child.pid} is still running`, logFile, log.size);
     }
-    await pause(signal);
+    await pause(HEALTH_POLL_MS, signal);
   }
 }
 

@@ -1,10 +1,10 @@
 import path from "node:path";
+import { pause } from "../../async/pause.ts";
 import type { CliIo } from "../cli-io.ts";
 import { daemonAddress } from "../client/daemon-address.ts";
-import { DaemonClient } from "../client/daemon-client.ts";
+import { DaemonClient, HEALTH_POLL_MS } from "../client/daemon-client.ts";
 import type { ClientOptions } from "../options/client-command.ts";
 import { writeLine } from "../terminal/write.ts";
-import { pause } from "../client/pause.ts";
 import { daemonLogFile } from "./daemon-log.ts";
 import { startDaemon } from "./spawn-daemon.ts";
 
@@ -19,7 +19,7 @@ export async function startDaemonIfNone(io: CliIo, options: ClientOptions): Prom
   let health = await client.health();
   if (health !== undefined && health !== "ok") await writeLine(io.stderr, `The daemon is ${health} ...`);
   while (health !== undefined && health !== "ok") {
-    await pause(io.signal);
+    await pause(HEALTH_POLL_MS, io.signal);
     health = await client.health();
   }
   if (health === "ok") return;

@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
 import { z } from "zod";
-import { parsed } from "./batch-file.ts";
+import { tryJson } from "../../json/try-json.ts";
 
 const errorSchema = z.looseObject({ code: z.string() });
 const lineSchema = z.looseObject({
@@ -19,7 +19,7 @@ export async function commonestCode(
   const counts = new Map<string, number>();
   const lines = createInterface({ input: Readable.from(pieces), crlfDelay: Number.POSITIVE_INFINITY });
   for await (const line of lines) {
-    const { data } = lineSchema.safeParse(parsed(line));
+    const { data } = lineSchema.safeParse(tryJson(line));
     const code = (data?.error ?? data?.response?.body.error)?.code;
     if (code !== undefined) counts.set(code, (counts.get(code) ?? 0) + 1);
   }

@@ -1,6 +1,6 @@
+import { pause } from "../../async/pause.ts";
 import type { CliIo } from "../cli-io.ts";
 import { CliError } from "../cli-error.ts";
-import { pause } from "../client/pause.ts";
 import { EXIT } from "../exit-codes.ts";
 import { BatchDisplay } from "../terminal/batch-display.ts";
 import { printable } from "../terminal/printable.ts";
@@ -23,7 +23,7 @@ export async function followBatch(io: CliIo, client: BatchClient, first: BatchOb
   while (!ENDED.has(batch.status)) {
     display.show(batch);
     told = await tellWaiting(io, batch, told);
-    await pause(io.signal, lookMs);
+    await pause(lookMs, io.signal);
     lookMs = Math.min(lookMs * LOOK_MS.growth, LOOK_MS.most);
     try {
       batch = await client.get(batch.id);

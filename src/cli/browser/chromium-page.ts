@@ -27,7 +27,7 @@ const answerSchema = z.object({
 type Answer = z.output<typeof answerSchema>;
 
 /** A Chromium without a window and with a profile of its own, which takes orders by the DevTools protocol. */
-export interface Chromium extends AsyncDisposable {
+interface Chromium extends AsyncDisposable {
   /** Where the DevTools listen on this machine. */
   readonly port: string;
   /** WebSocket address of its first page. */

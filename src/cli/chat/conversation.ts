@@ -10,7 +10,7 @@ interface Message {
   readonly content: string;
 }
 
-export interface ConversationOptions {
+interface ConversationOptions {
   readonly system?: string | undefined;
   readonly model?: string | undefined;
   readonly hideThinking?: boolean | undefined;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { ERROR_CODES, type ErrorCode } from "../../errors/error-codes.ts";
+import { ERROR_CODES, isErrorCode } from "../../errors/error-codes.ts";
 import { CliError } from "../cli-error.ts";
 import { EXIT, type ExitCode } from "../exit-codes.ts";
 
@@ -19,10 +19,6 @@ function exitCodeFor(code: string, type: string, sent: number | undefined): Exit
   if (type === "conflict" || status === 409) return EXIT.conflict;
   if (type === "overloaded" || status === 503 || status === 429) return EXIT.tryLater;
   return EXIT.error;
-}
-
-function isErrorCode(code: string): code is ErrorCode {
-  return Object.hasOwn(ERROR_CODES, code);
 }
 
 /** The daemon refused a request; `code` and `type` are its own. */

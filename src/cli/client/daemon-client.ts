@@ -12,10 +12,13 @@ import { ConnectError, sendRequest } from "./send-request.ts";
 /** Characters shown of an answer that is not understood. */
 const SHOWN_CHARACTERS = 80;
 
+/** How often a daemon is asked for its health while it starts or ends. */
+export const HEALTH_POLL_MS = 100;
+
 /** Body of GET /health, whatever its status. */
 const healthSchema = z.object({ status: z.string() });
 
-export interface DaemonClientOptions {
+interface DaemonClientOptions {
   /** Tried in this order until one accepts a connection; that one is kept. */
   readonly endpoints: readonly Endpoint[];
   readonly apiKey?: string | undefined;
@@ -177,7 +180,7 @@ export class DaemonClient {
     return this.#connectionLost(error);
   }
 
-  #connectionLost(cause?: unknown): CliError {
+  #connectionLost(cause: unknown): CliError {
     return new CliError(
       EXIT.error,
       "connection_lost",

@@ -11,7 +11,7 @@ const http = process.getBuiltinModule("node:http");
 /** A local daemon accepts within milliseconds, one across the internet within seconds. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
-export interface OutgoingRequest {
+interface OutgoingRequest {
   readonly method: string;
   /** With its query. */
   readonly path: string;

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import path from "node:path";
 import type { Command } from "commander";
 import { createResultSchema } from "../../dialects/management/model-schemas.ts";
+import { toError } from "../../errors/to-error.ts";
 import { usageError } from "../cli-error.ts";
 import { isSystemError } from "../../errors/exhausted-resource.ts";
 import type { CliIo } from "../cli-io.ts";
@@ -39,6 +40,6 @@ async function readModelfile(file: string): Promise<string> {
       throw usageError(
         `There is no file ${path.resolve(file)}; name the Modelfile with -f, or - for standard input.`,
       );
-    throw usageError(`Cannot read the Modelfile: ${error instanceof Error ? error.message : String(error)}`);
+    throw usageError(`Cannot read the Modelfile: ${toError(error).message}`);
   }
 }

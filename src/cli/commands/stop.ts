@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 import { z } from "zod";
+import { pause } from "../../async/pause.ts";
 import { CliError } from "../cli-error.ts";
 import type { CliIo } from "../cli-io.ts";
 import { daemonAddress } from "../client/daemon-address.ts";
-import { DaemonClient } from "../client/daemon-client.ts";
-import { pause } from "../client/pause.ts";
+import { DaemonClient, HEALTH_POLL_MS } from "../client/daemon-client.ts";
 import { EXIT } from "../exit-codes.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";
 import { writeJson, writeLine } from "../terminal/write.ts";
@@ -31,7 +31,7 @@ export function stopCommand(io: CliIo): Command {
         const anywhere = new DaemonClient({ endpoints, apiKey, signal: io.signal });
         throw isNoDaemon(error) && (await anywhere.health()) !== undefined ? noSocket(error) : error;
       }
-      while ((await client.health()) !== undefined) await pause(io.signal);
+      while ((await client.health()) !== undefined) await pause(HEALTH_POLL_MS, io.signal);
       if (options.json) return writeJson(io.stdout, { status: "stopped" });
       return writeLine(io.stdout, "The daemon is stopped.");
     });

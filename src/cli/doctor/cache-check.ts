@@ -9,20 +9,18 @@ import {
   writeFileSync,
 } from "node:fs";
 import path from "node:path";
+import { freeSpace, type FreeSpace, RESERVE_BYTES } from "../../files/free-space.ts";
 import { writeRefusal } from "../../files/write-refusal.ts";
-import { freeSpace, type FreeSpace } from "../../models/hub/download/snapshot-pull.ts";
 import { formatBytes } from "../terminal/quantity.ts";
 import { type Check, type Finding, note, ok, problem } from "./check.ts";
 
 const NAME = "Cache folder";
 
-/** Downloads leave this much free. */
-const RESERVE_BYTES = 256 * 1024 * 1024;
 /** A model of seven billion weights takes about as much. */
 const SCARCE_BYTES = 5e9;
 
 /** File system calls that test a folder. */
-export interface CacheTools {
+interface CacheTools {
   readonly measure: FreeSpace;
   readonly symlink: typeof symlinkSync;
   readonly link: typeof linkSync;

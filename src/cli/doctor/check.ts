@@ -1,5 +1,5 @@
 /** ok: as it should be; note: it works, but worth knowing; problem: something does not work. */
-export type Verdict = "ok" | "note" | "problem";
+type Verdict = "ok" | "note" | "problem";
 
 /** The result of one check. */
 export interface Finding {

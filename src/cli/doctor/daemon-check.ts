@@ -10,7 +10,7 @@ import type { DaemonLook, LocalDaemon } from "./daemon-look.ts";
 const ANY_ADDRESS: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
 const [NAME, PORT, SOCKET] = ["Daemon", "Port", "Socket"];
 
-export interface DaemonQuestion {
+interface DaemonQuestion {
   readonly where: LocalDaemon;
   readonly daemon: Promise<DaemonLook>;
   /** Of this program. */
@@ -50,16 +50,24 @@ function daemonFinding({ atSocket, atPort, status }: DaemonLook, version: string
   );
 }
 
-async function portFinding({ http }: LocalDaemon, { atSocket, atPort }: DaemonLook): Promise<Finding> {
+async function portFinding(
+  { http }: LocalDaemon,
+  { atSocket, atPort, status }: DaemonLook,
+): Promise<Finding> {
   const place = `${http.addr.includes(":") ? `[${http.addr}]` : http.addr}:${http.port}`;
   if (http.port === 0) return ok(PORT, "chosen by the system at each start");
   if (atPort !== undefined) {
     // Of a daemon that was started with another address, the port alone is known.
     const where = ANY_ADDRESS.has(http.addr) ? String(http.port) : place;
-    if (atSocket !== undefined) return ok(PORT, `${where}: the daemon listens there`);
+    const elsewhere = atSocket === undefined ? undefined : otherEndpoint(http.port, status);
+    if (atSocket !== undefined && elsewhere === undefined)
+      return ok(PORT, `${where}: the daemon listens there`);
     return note(
       PORT,
-      `${where}: a daemon listens there, but not at the socket: it uses another socket, none, or runs under another account`,
+      elsewhere === undefined
+        ? `${where}: a daemon listens there, but not at the socket: it uses another socket, none, or runs under another account`
+        : `${where}: another daemon listens there; the one at the socket ${elsewhere === "" ? "has no port" : `listens at ${elsewhere}`}`,
+      "Until that daemon is stopped, one with this configuration does not start. Choose another port (http.port, --http-port) to run both.",
     );
   }
   const code = await whyTaken(http);
@@ -88,6 +96,14 @@ async function portFinding({ http }: LocalDaemon, { atSocket, atPort }: DaemonLo
         "Choose another with http.addr and http.port.",
       );
   }
+}
+
+/** Where the daemon at the socket listens instead, "" for nowhere; undefined: at this port, or it does not say. */
+function otherEndpoint(port: number, status: DaemonLook["status"]): string | undefined {
+  const endpoint = status?.http_endpoint;
+  if (endpoint === undefined || endpoint === "") return endpoint;
+  // A URL leaves out the port of its protocol.
+  return (URL.parse(endpoint)?.port || "80") === String(port) ? undefined : endpoint;
 }
 
 async function socketFinding({ socket }: LocalDaemon, { atSocket }: DaemonLook): Promise<Finding> {

@@ -9,6 +9,7 @@ const DEADLINE_MS = 3000;
 const statusSchema = z.object({
   version: z.string(),
   models_loaded: z.number(),
+  http_endpoint: z.string().optional(),
   sandbox: z
     .object({
       mode: z.enum(["auto", "require", "off"]),

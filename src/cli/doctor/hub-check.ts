@@ -12,7 +12,7 @@ const DEADLINE_MS = 5000;
 /** Certificates and signed URLs tolerate a clock that is minutes off, seldom more. */
 const LARGEST_DIFFERENCE_MS = 5 * 60_000;
 
-export interface HubQuestion {
+interface HubQuestion {
   readonly hubUrl: string;
   readonly token: string | undefined;
   readonly fetch: typeof fetch;

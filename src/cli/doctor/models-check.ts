@@ -19,7 +19,8 @@ const DEADLINE_MS = 20_000;
 /**
  * The models on disk, checked by their headers and lengths only: damage further in shows when a model is loaded.
  */
-export function modelsCheck(cacheDir: string, inspect: InspectGguf = createGgufInspector()): Check {
+export function modelsCheck(cacheDir: string): Check {
+  const inspect = createGgufInspector();
   return {
     name: NAME,
     deadlineMs: DEADLINE_MS,

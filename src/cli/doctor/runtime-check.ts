@@ -92,13 +92,13 @@ function runtimeFacts(): RuntimeFacts {
     memory64: WebAssembly.validate(MEMORY64),
     simd: WebAssembly.validate(SIMD),
     processors: machineProcessors(),
-    instructions: process.arch === "x64" ? instructionsOf("/proc/cpuinfo") : undefined,
+    instructions: process.arch === "x64" ? instructionsOfLinux() : undefined,
   };
 }
 
-function instructionsOf(file: string): readonly string[] | undefined {
+function instructionsOfLinux(): readonly string[] | undefined {
   try {
-    return /^flags\s*:\s*(.*)$/m.exec(readFileSync(file, "utf8"))?.[1]?.split(" ");
+    return /^flags\s*:\s*(.*)$/m.exec(readFileSync("/proc/cpuinfo", "utf8"))?.[1]?.split(" ");
   } catch {
     return undefined; // not Linux
   }

@@ -12,7 +12,7 @@ const releaseSchema = z.object({
 /** What the package registry says: its newest release, or why none is known. */
 export type Release = { readonly version: string } | { readonly unknown: string };
 
-export interface ReleaseQuestion {
+interface ReleaseQuestion {
   /** Address of an npm registry. */
   readonly registry: string;
   readonly fetch: typeof fetch;

@@ -4,7 +4,7 @@ import { PACKAGE_FOLDER } from "../package-folder.ts";
 import { stablePath } from "./stable-path.ts";
 
 /** The folder of the package: the repository, or the one around `dist`. */
-export function packageRoot(packageFolder: URL = PACKAGE_FOLDER): string {
-  const folder = path.resolve(fileURLToPath(packageFolder));
+export function packageRoot(): string {
+  const folder = path.resolve(fileURLToPath(PACKAGE_FOLDER));
   return stablePath(path.basename(folder) === "dist" ? path.dirname(folder) : folder);
 }

@@ -1,5 +1,5 @@
 /** What an agent is to talk to. */
-export interface AgentTarget {
+interface AgentTarget {
   /** Of the daemon, without a slash at the end. */
   readonly url: string;
   readonly apiKey: string;
@@ -9,13 +9,13 @@ export interface AgentTarget {
 }
 
 /** What makes an agent talk to the daemon; none of its own files are touched. */
-export interface AgentSettings {
+interface AgentSettings {
   readonly env: Readonly<Record<string, string>>;
   /** Stand before those of the user. */
   readonly args: readonly string[];
 }
 
-export interface CodingAgent {
+interface CodingAgent {
   readonly title: string;
   readonly program: string;
   /** How people install it. */

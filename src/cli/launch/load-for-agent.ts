@@ -27,7 +27,7 @@ const modelSchema = z.object({
 });
 type Model = z.output<typeof modelSchema>;
 
-export interface LoadedForAgent {
+interface LoadedForAgent {
   readonly model: string;
   readonly contextSize: number;
 }

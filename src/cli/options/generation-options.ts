@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
+import { toError } from "../../errors/to-error.ts";
 import { usageError } from "../cli-error.ts";
 import { parseInteger, parseNumber } from "./parse-number.ts";
 
@@ -57,7 +58,7 @@ async function readFormat(format: string): Promise<unknown> {
     );
     return schema;
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = toError(error).message;
     throw usageError(`--format is not "json", a JSON schema or a file that holds one: ${reason}`);
   }
 }

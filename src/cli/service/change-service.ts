@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { toError } from "../../errors/to-error.ts";
 import { CliError } from "../cli-error.ts";
 import { EXIT } from "../exit-codes.ts";
 import { type RunTool, serviceError } from "./run-tool.ts";
@@ -123,5 +124,5 @@ function lastLine(text: string): string | undefined {
 }
 
 function messageOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).replace(/\.$/, "");
+  return toError(error).message.replace(/\.$/, "");
 }

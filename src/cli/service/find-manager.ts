@@ -8,7 +8,7 @@ import { systemd } from "./systemd.ts";
 import type { SystemdScope } from "./systemd-unit.ts";
 import { taskScheduler } from "./task-scheduler.ts";
 
-export interface ManagerQuestion {
+interface ManagerQuestion {
   readonly scope: SystemdScope;
   readonly program: ServiceProgram;
   readonly env: NodeJS.ProcessEnv;

@@ -8,7 +8,7 @@ import {
 } from "./service-manager.ts";
 import { xmlText } from "./xml.ts";
 
-export interface LaunchdOptions {
+interface LaunchdOptions {
   readonly program: ServiceProgram;
   readonly home: string;
   /** The account's number, by which launchd knows its session. */
@@ -48,7 +48,7 @@ export function launchd({ program, home, uid }: LaunchdOptions): ServiceManager 
 }
 
 /** The property list of the agent. Its log is appended to a file, which nothing rotates. */
-export function launchdAgent({ command, env, stopSeconds }: ServiceProgram, log: string): string {
+function launchdAgent({ command, env, stopSeconds }: ServiceProgram, log: string): string {
   const strings = command.map((word) => `    <string>${xmlText(word)}</string>`);
   const variables = Object.entries(env).map(
     ([name, value]) => `    <key>${xmlText(name)}</key>\n    <string>${xmlText(value)}</string>`,

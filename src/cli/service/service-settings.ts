@@ -26,7 +26,7 @@ export interface ServiceSettings {
   readonly lostVariables: readonly string[];
 }
 
-export interface SettingsQuestion {
+interface SettingsQuestion {
   readonly env: NodeJS.ProcessEnv;
   readonly scope: SystemdScope;
   /** From --config. */

@@ -11,7 +11,7 @@ import { type SystemdScope, systemdUnit } from "./systemd-unit.ts";
 
 const UNIT = `${SERVICE_NAME}.service`;
 
-export interface SystemdOptions {
+interface SystemdOptions {
   readonly scope: SystemdScope;
   readonly program: ServiceProgram;
   /** The account's configuration folder; for its own unit. */

@@ -4,7 +4,7 @@ import { xmlText } from "./xml.ts";
 
 const TASK = "Daybreak";
 
-export interface TaskOptions {
+interface TaskOptions {
   readonly program: ServiceProgram;
   /** Where the account keeps data of this machine (LOCALAPPDATA). */
   readonly dataFolder: string;
@@ -45,7 +45,7 @@ export function taskScheduler({ program, dataFolder, account }: TaskOptions): Se
 }
 
 /** The task as the scheduler reads it. The command's console window is not shown, and its output goes to a file. */
-export function scheduledTask({ command, env }: ServiceProgram, account: string, log: string): string {
+function scheduledTask({ command, env }: ServiceProgram, account: string, log: string): string {
   const variables = Object.entries(env).map(([name, value]) => `set "${name}=${value}"&& `);
   const line = `${variables.join("")}${command.map((word) => `"${word}"`).join(" ")} >> "${log}" 2>&1`;
   return `<?xml version="1.0" encoding="UTF-16"?>

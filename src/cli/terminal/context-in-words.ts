@@ -20,6 +20,6 @@ export function contextInWords(model: Pick<Entry, "context_size" | "context_sour
 }
 
 /** Why a context has its size, in a few words; empty when the daemon does not say it. */
-export function contextReason({ context_source: source }: Pick<Entry, "context_source">): string {
+function contextReason({ context_source: source }: Pick<Entry, "context_source">): string {
   return source === undefined ? "" : REASONS[source];
 }

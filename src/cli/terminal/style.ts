@@ -1,7 +1,7 @@
 import type { CliIo, Output } from "../cli-io.ts";
 
 /** Text attributes of a terminal; the text itself where there is none, or where NO_COLOR or TERM=dumb ask for that. */
-export interface Style {
+interface Style {
   bold(text: string): string;
   dim(text: string): string;
   red(text: string): string;

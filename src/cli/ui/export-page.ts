@@ -12,7 +12,7 @@ import { CliError } from "../cli-error.ts";
 import { EXIT } from "../exit-codes.ts";
 import { PACKAGE_FOLDER } from "../package-folder.ts";
 
-export interface ExportOptions {
+interface ExportOptions {
   /** Address of a mirror of the hub. */
   readonly hub: string | undefined;
   /** Further origins that the page may ask. */

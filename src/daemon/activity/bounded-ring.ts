@@ -1,10 +1,10 @@
-export interface RingLimits {
+interface RingLimits {
   readonly maxCount: number;
   /** Of all entries together, as their owner weighs them. */
   readonly maxBytes: number;
 }
 
-export interface Numbered<Entry> {
+interface Numbered<Entry> {
   readonly number: number;
   readonly entry: Entry;
 }

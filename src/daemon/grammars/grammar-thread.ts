@@ -121,7 +121,12 @@ function isExhausted(error: Error): boolean {
   return error.name === "RangeError" || ("code" in error && error.code === "ERR_WORKER_OUT_OF_MEMORY");
 }
 
-function tooLarge({ kind }: GrammarWork): GrammarResult {
+function tooLarge(work: GrammarWork): GrammarResult {
+  const { kind } = work;
+  if (kind === "llama") {
+    const lost = [{ path: "", keyword: "parameters" }];
+    return { kind, missing: work.schemas.map(() => ({ dropped: [], lost })) };
+  }
   if (kind === "rest") return { kind: "made", grammar: undefined, unenforced: [] };
   if (kind === "texts") return { kind: "unsayable", message: "following it would take too long" };
   const reason = "The schema is too large: following it would take too long.";

@@ -12,7 +12,7 @@ import { recordRequest, type TracedRequest } from "./request-spans.ts";
 /** Longest wait for spans to leave at shutdown: a collector that is down must not hold the daemon. */
 const CLOSE_MS = 2000;
 
-export interface TracesOptions {
+interface TracesOptions {
   /** Base URL of an OTLP receiver, to which /v1/traces is added; absent: the variables OTEL_EXPORTER_OTLP_* say where. */
   readonly endpoint?: string | undefined;
   readonly version: string;

@@ -129,4 +129,3 @@ export const tokenCountSchema = z
   .meta({ id: "TokenCount" });
 
 export type MessageRequest = z.output<typeof messageRequestSchema>;
-export type MessageParam = MessageRequest["messages"][number];

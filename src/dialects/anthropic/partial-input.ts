@@ -1,3 +1,5 @@
+import { tryJson } from "../../json/try-json.ts";
+
 /**
  * Parses the arguments of a tool call. When max_tokens cut them off, keeps the complete part, as the official client
  * does with a stream: open brackets are closed, and members or items that may be incomplete are dropped. Returns an
@@ -8,7 +10,7 @@ export function parseInput(text: string): Record<string, unknown> {
   // A number at the very end may be missing digits.
   const candidates = /[\d.]$/.test(text) ? [last] : [text + rest, last];
   for (const candidate of candidates) {
-    const value = tryParse(candidate);
+    const value = tryJson(candidate);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
   }
   return {};
@@ -27,12 +29,4 @@ function cuts(text: string): { last: string; rest: string } {
     else if (token === ",") last = text.slice(0, index) + closing();
   }
   return { last, rest: closing() };
-}
-
-function tryParse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

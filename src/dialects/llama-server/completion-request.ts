@@ -12,7 +12,7 @@ export function tokenLimitOf(body: GenerationBody): number | undefined {
 }
 
 /** Completions of each prompt. */
-export function choicesOf(body: GenerationBody): number {
+function choicesOf(body: GenerationBody): number {
   return body.n_cmpl ?? body.n ?? 1;
 }
 

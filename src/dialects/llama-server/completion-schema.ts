@@ -29,7 +29,7 @@ const tokenLimit = z
   );
 
 /** Fields that /completion and /infill share. */
-export const generationFields = {
+const generationFields = {
   model: modelField,
   n_predict: tokenLimit,
   max_tokens: tokenLimit.describe("Another name of n_predict."),
@@ -113,7 +113,6 @@ export const infillRequestSchema = z
     ...generationFields,
   })
   .meta({ id: "LlamaServerInfillRequest" });
-export type InfillBody = z.output<typeof infillRequestSchema>;
 
 /** The prompts of a request. An array is one prompt if token ids are in it, else one for each element. */
 export function promptsOf({ prompt: given }: Pick<CompletionBody, "prompt">): readonly WirePrompt[] {

@@ -83,7 +83,7 @@ export function promptItems({ prompt }: CompletionRequest): readonly (string | n
 }
 
 /** Completions of each prompt; the best `n` of them are returned. */
-export function generatedChoices(body: Pick<CompletionRequest, "n" | "n_cmpl" | "best_of">): number {
+function generatedChoices(body: Pick<CompletionRequest, "n" | "n_cmpl" | "best_of">): number {
   return body.best_of ?? toChoices(body);
 }
 

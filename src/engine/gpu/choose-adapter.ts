@@ -23,28 +23,30 @@ export type AdapterChoice =
  */
 export function chooseAdapter(report: GpuReport, preferences: AdapterPreferences): AdapterChoice {
   if (report.adapters.length === 0) return { problem: report.problem ?? "No GPU was found." };
-  const name = preferences.adapter === "" ? undefined : preferences.adapter;
+  const wanted = preferences.adapter === "" ? undefined : preferences.adapter;
   const named =
-    name === undefined ? report.adapters : report.adapters.filter((each) => matchesName(each, name));
+    wanted === undefined ? report.adapters : report.adapters.filter((each) => matchesName(each, wanted));
   if (named.length === 0) {
     return {
-      problem: `No adapter matches "${name}"; available: ${report.adapters.map(title).join("; ")}.`,
+      problem: `No adapter matches "${wanted}"; available: ${report.adapters.map(title).join("; ")}.`,
     };
   }
   const usable = named.filter(isUsable);
-  const candidates = name === undefined ? usable.filter(({ software }) => !software) : usable;
+  const candidates = wanted === undefined ? usable.filter(({ software }) => !software) : usable;
   const preferred = preferences.powerPreference === "low-power" ? report.lowPower : report.fastest;
   const adapter = candidates.find((each) => preferred && isSameDevice(each, preferred)) ?? candidates[0];
   if (adapter) return { adapter };
   const problems = named.filter((each) => !isUsable(each)).map((each) => `${title(each)}: ${each.problem}`);
   const [software] = usable;
   if (!software) return { problem: problems.join(" ") };
-  const slow = `${software.name}, computes on the CPU, more slowly than models run there without it`;
+  // Without versions, as in "llvmpipe (LLVM 15.0.6, 256 bits)": daybreak gpu shows them.
+  const name = software.name.replace(/ \(.*\)$/, "");
+  const slow = `${name}, computes on the CPU itself, and more slowly`;
   return {
     problem:
       problems.length > 0
         ? `${problems.join(" ")} The only other adapter, ${slow}; it is used only when gpu.adapter names it.`
-        : `The only adapter, ${slow}. If this machine has a GPU, install its driver; to use this adapter anyway, name it in gpu.adapter.`,
+        : `The only adapter, ${slow}. If there is a GPU, install its driver; to use ${name} anyway, name it in gpu.adapter.`,
   };
 }
 

@@ -25,7 +25,7 @@ export type ContentPart = z.infer<typeof contentPartSchema>;
 /** What a projector turns into tokens. */
 export type MediaPart = Exclude<ContentPart, { type: "text" }>;
 
-export const toolCallSchema = z.object({
+const toolCallSchema = z.object({
   id: z.string(),
   name: z.string(),
   /** The arguments as JSON text, exactly as the model wrote them. */
@@ -55,13 +55,12 @@ const toolDefinitionSchema = z.object({
   parameters: jsonSchemaSchema.optional(),
   /** Refuse a schema that cannot be kept, instead of keeping what can be. */
   strict: z.boolean().optional(),
+  /** The field of the request that has the parameters; absent: tools. */
+  param: z.string().optional(),
 });
 export type ToolDefinition = z.infer<typeof toolDefinitionSchema>;
 
-export const toolChoiceSchema = z.union([
-  z.enum(["auto", "none", "required"]),
-  z.object({ name: z.string() }),
-]);
+const toolChoiceSchema = z.union([z.enum(["auto", "none", "required"]), z.object({ name: z.string() })]);
 export type ToolChoice = z.infer<typeof toolChoiceSchema>;
 
 export const outputFormatSchema = z.discriminatedUnion("type", [
@@ -73,6 +72,8 @@ export const outputFormatSchema = z.discriminatedUnion("type", [
     schema: jsonSchemaSchema,
     /** Refuse a schema that cannot be kept, instead of keeping what can be. */
     strict: z.boolean().optional(),
+    /** The field of the request that it comes from; absent: format. */
+    param: z.string().optional(),
   }),
   /** A grammar in llama.cpp's GBNF. */
   z.object({
@@ -200,7 +201,7 @@ export const tokenLogprobSchema = z.object({
 });
 export type TokenLogprob = z.infer<typeof tokenLogprobSchema>;
 
-export const usageSchema = z.object({
+const usageSchema = z.object({
   promptTokens: z.int().min(0),
   completionTokens: z.int().min(0),
   /** Prompt tokens that were found in the KV cache. */

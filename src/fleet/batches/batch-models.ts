@@ -8,7 +8,7 @@ import type { LineGroup } from "./batch-record.ts";
 
 export interface BatchModelsOptions {
   readonly self: Pick<SelfDescription, "card" | "beat" | "model">;
-  readonly presence: Pick<Presence, "machines" | "missing">;
+  readonly presence: Pick<Presence, "machines" | "departed" | "unreachable">;
   /** Of this machine alone. */
   readonly models: Pick<Models, "get" | "defaultAlias">;
 }
@@ -28,15 +28,20 @@ export class BatchModels {
     this.#options = options;
   }
 
-  /** What a name means here, or else on other machines; "unsettled" while that is not known. */
+  /**
+   * What a name means here, or else on other machines, also on one that is only being started again; "unsettled" while that
+   * is not known.
+   */
   async meaning(name: string): Promise<LineGroup["model"] | "unsettled"> {
     const { self, presence, models } = this.#options;
     const wanted = name || models.defaultAlias;
     const own = findIn([self], wanted);
     const found = own ?? (wanted === undefined ? undefined : await this.#ownModel(wanted));
     if (found === "unsettled") return found;
-    const named = found ?? findIn(presence.machines, wanted);
-    if (!named) return presence.missing(wanted) ? "unsettled" : undefined;
+    const present = found ?? findIn(presence.machines, wanted);
+    if (!present && presence.unreachable(wanted)) return "unsettled";
+    const named = present ?? findIn(presence.departed, wanted);
+    if (!named) return undefined;
     const { model, adapter } = named;
     return { files: model.files, settings: model.settings, ...(adapter !== undefined && { adapter }) };
   }
@@ -63,7 +68,7 @@ export class BatchModels {
   isAway(group: LineGroup): boolean {
     const { name, model } = group;
     const { presence } = this.#options;
-    if (!model || this.here(group) || presence.missing(name || undefined)) return false;
+    if (!model || this.here(group) || presence.unreachable(name || undefined)) return false;
     return !presence.machines.some(
       (machine) => hasModel(machine, model) || findIn([machine], name || undefined),
     );

@@ -30,6 +30,9 @@ export const fileSchema = z.object({
   expiresAt: endless,
 });
 
+/** Of a batch whose lines nobody has queued yet. */
+export const NO_QUEUE = "0";
+
 /** Lines of one model. */
 const groupSchema = z.object({
   /** As the lines say it; empty: the default model. */
@@ -64,6 +67,10 @@ export const batchSchema = z.object({
     reasoningTokens: count,
   }),
   groups: z.array(groupSchema),
+  queue: z
+    .string()
+    .regex(/^[0-9a-f]{1,8}$/)
+    .default(NO_QUEUE),
   /** What it has written: the same message makes it known and ends the batch. */
   files: z.array(fileSchema),
 });
@@ -71,6 +78,11 @@ export const batchSchema = z.object({
 /** A batch with what only the fleet has to know. */
 export interface SharedBatch extends Batch {
   readonly groups: readonly LineGroup[];
+  /**
+   * Where its lines wait. Each leader that checks the input begins a queue of its own, and first writes it down here, so that
+   * nobody takes lines of one that has lost its lease meanwhile.
+   */
+  readonly queue: string;
   readonly files: readonly StoredFile[];
 }
 

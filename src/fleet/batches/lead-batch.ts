@@ -15,9 +15,9 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { Answers } from "./answers.ts";
 import type { BatchModels } from "./batch-models.ts";
 import type { LineGroup, SharedBatch } from "./batch-record.ts";
-import { isAway } from "./jetstream-errors.ts";
+import { isAway } from "../jetstream/jetstream-errors.ts";
 import type { LineRuns } from "./line-runs.ts";
-import { newOutputId } from "./shared-ids.ts";
+import { newNonce, newOutputId } from "./shared-ids.ts";
 import type { SharedStore } from "./shared-store.ts";
 
 const INPUT_GONE = "file_not_found";
@@ -57,11 +57,21 @@ export class BatchLeader {
       return await store.change(batch.id, ["validating"], { status: "failed", problems });
     const byGroup = await this.#grouped(lines);
     if (!byGroup) return undefined;
-    // Nobody takes any before the batch is in progress; those of a leader that was killed are queued again.
-    await runs.remove(batch.id, byGroup.length);
-    for (const [index, { lines: those }] of byGroup.entries()) await runs.add(batch.id, index, those);
+    const { id } = batch;
+    const queued = { id, queue: newNonce() };
+    const earlier = await runs.queues(id);
+    // From now on no earlier leader can have the batch run its queue, even one that does not know that it has lost its lease.
+    if (!(await store.change(id, ["validating"], { queue: queued.queue }))) return undefined;
+    for (const [queue, numbers] of earlier) await runs.remove({ id, queue }, numbers);
+    for (const [index, { lines: those }] of byGroup.entries()) await runs.add(queued, index, those);
     const groups = byGroup.map(({ group }) => group);
-    return await store.change(batch.id, ["validating"], { status: "in_progress", total, groups });
+    const begun = await store.update(id, ({ status, queue }) =>
+      status === "validating" && queue === queued.queue
+        ? { status: "in_progress", total, groups }
+        : undefined,
+    );
+    if (!begun) await runs.remove(queued, groups.keys());
+    return begun;
   }
 
   /** Whether all lines are answered. */
@@ -72,7 +82,7 @@ export class BatchLeader {
   /** Queues lines again that are neither answered nor queued: a server without power may forget what it had not yet saved. */
   async requeue(batch: SharedBatch): Promise<void> {
     const { store, answers, runs, logger } = this.#options;
-    if (await runs.hasAny(batch.id, batch.groups.length)) return;
+    if (await runs.hasAny(batch)) return;
     const { answered } = await answers.tally(batch.id);
     if (answered.size >= batch.total) return;
     const { lines, problems } = await this.#read(batch).catch(inputGone);
@@ -89,7 +99,7 @@ export class BatchLeader {
       const isKnown = (line: WaitingLine): boolean =>
         batch.groups.some((each) => each.model && each.name === line.model);
       const those = lost.filter((line) => (model ? line.model === name : !isKnown(line)));
-      if (those.length > 0) await runs.add(batch.id, group, those.toSorted(byBeginning));
+      if (those.length > 0) await runs.add(batch, group, those.toSorted(byBeginning));
     }
   }
 

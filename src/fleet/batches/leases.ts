@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { readJson, writeJson } from "../json-message.ts";
 import type { JetStreamPlace } from "./jetstream-place.ts";
@@ -6,6 +7,8 @@ import { isSharedId } from "./shared-ids.ts";
 /** After so long without a renewal, anyone may take a lease. */
 const LEASE_MS = 8000;
 const RENEW_MS = 2500;
+/** A daemon that ends waits so long for the server. */
+const CLOSE_MS = 2000;
 
 /** Empty: nobody's. */
 const leaseSchema = z.object({ holder: z.string() });
@@ -14,6 +17,7 @@ interface Held {
   seq: number;
   /** When it was last renewed, before the server was asked. */
   at: number;
+  isBeingRenewed: boolean;
 }
 
 /**
@@ -83,9 +87,9 @@ export class Leases {
     this.#held.clear();
     if (!this.#place.isConnected) return;
     const free = writeJson({ holder: "" });
-    await Promise.allSettled(
-      held.map(async ([id, { seq }]) => await this.#place.put(this.#subject(id), free, seq)),
-    );
+    const puts = held.map(async ([id, { seq }]) => await this.#place.put(this.#subject(id), free, seq));
+    // They end by themselves where the server does not take this.
+    await Promise.race([Promise.allSettled(puts), sleep(CLOSE_MS, undefined, { ref: false })]);
     for (const [id] of held) this.#place.nudge(id);
   }
 
@@ -94,7 +98,7 @@ export class Leases {
     const seq = await this.#place.put(this.#subject(id), writeJson({ holder: this.#selfId }), expected);
     if (seq === undefined) return false;
     this.#seen.delete(id);
-    this.#held.set(id, { seq, at });
+    this.#held.set(id, { seq, at, isBeingRenewed: false });
     return true;
   }
 
@@ -103,8 +107,13 @@ export class Leases {
     if (!this.#place.isConnected) return;
     await Promise.allSettled(
       [...this.#held].map(async ([id, held]) => {
+        // Another renewal of the same one would find it changed by the first, and count as lost.
+        if (held.isBeingRenewed) return;
+        held.isBeingRenewed = true;
         const at = performance.now();
-        const seq = await this.#place.put(this.#subject(id), writeJson({ holder: this.#selfId }), held.seq);
+        const seq = await this.#place
+          .put(this.#subject(id), writeJson({ holder: this.#selfId }), held.seq)
+          .finally(() => (held.isBeingRenewed = false));
         if (this.#held.get(id) !== held) return;
         if (seq === undefined) this.#held.delete(id);
         else Object.assign(held, { seq, at });

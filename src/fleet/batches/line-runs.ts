@@ -3,6 +3,7 @@ import { errors } from "@nats-io/transport-node";
 import { z } from "zod";
 import type { WaitingLine } from "../../batches/batch.ts";
 import { readJson, writeJson } from "../json-message.ts";
+import type { SharedBatch } from "./batch-record.ts";
 import type { JetStreamPlace } from "./jetstream-place.ts";
 
 /** Lines that one machine gets at once: neighbors, which begin alike. */
@@ -36,6 +37,9 @@ const runSchema = z.object({
     .max(MOST_LINES),
 });
 
+/** A batch, and which of its queues has its lines. */
+export type QueuedBatch = Pick<SharedBatch, "id" | "queue">;
+
 /** Consecutive lines of one model that this machine has taken on. */
 export interface LineRun {
   /** Of its message; the same each time that it is given out. */
@@ -60,7 +64,7 @@ export class LineRuns {
   }
 
   /** Queues lines of one model, in this order. */
-  async add(batch: string, group: number, lines: readonly PlacedLine[]): Promise<void> {
+  async add(batch: QueuedBatch, group: number, lines: readonly PlacedLine[]): Promise<void> {
     const size = Math.min(MOST_LINES, Math.max(1, Math.ceil(lines.length / RUNS)));
     const runs = Array.from({ length: Math.ceil(lines.length / size) }, (_, at) =>
       lines.slice(at * size, (at + 1) * size).map(({ number, start, length }) => ({ number, start, length })),
@@ -70,15 +74,13 @@ export class LineRuns {
       await Promise.all(
         runs
           .slice(at, at + AT_ONCE)
-          .map(async (run) =>
-            this.#place.put(this.#subject(batch, String(group)), writeJson({ lines: run })),
-          ),
+          .map(async (run) => this.#place.put(this.#subject(batch, group), writeJson({ lines: run }))),
       );
     }
   }
 
   /** Takes the next lines of a model; undefined if none wait. */
-  async take(batch: string, group: number): Promise<LineRun | undefined> {
+  async take(batch: QueuedBatch, group: number): Promise<LineRun | undefined> {
     const stream = this.#place.stream("batchwork");
     const name = consumerName(batch, group);
     return await this.#place.use(async (_, nats) => {
@@ -105,7 +107,7 @@ export class LineRuns {
         clearInterval(beat);
         say(what);
         // So that whoever leads need not wait to see whether all is done, nor others to take what is given back.
-        this.#place.nudge(batch);
+        this.#place.nudge(batch.id);
       };
       const { deliveries, sequence } = delivery(reply);
       return {
@@ -123,10 +125,8 @@ export class LineRuns {
    * Whether lines wait, or are being run. After a power failure, the server may have lines of which it has also saved that
    * they are done: it gives none of them out.
    */
-  async hasAny(batch: string, groups: number): Promise<boolean> {
-    const queued = await this.groups(batch);
-    for (let group = 0; group < groups; group += 1) {
-      if (!queued.has(group)) continue;
+  async hasAny(batch: QueuedBatch): Promise<boolean> {
+    for (const group of await this.groups(batch)) {
       const { num_pending: waiting, num_ack_pending: running } = await this.#consumer(batch, group);
       if (waiting + running > 0) return true;
     }
@@ -134,28 +134,41 @@ export class LineRuns {
   }
 
   /** The groups of which lines wait, or are being run. */
-  async groups(batch: string): Promise<ReadonlySet<number>> {
-    const subjects = await this.#place.subjects("batchwork", this.#subject(batch, "*"));
-    return new Set(subjects.map((subject) => Number(subject.split(".").at(-1))));
+  async groups({ id, queue }: QueuedBatch): Promise<ReadonlySet<number>> {
+    return (await this.queues(id)).get(queue) ?? new Set();
   }
 
-  /** Forgets all lines of a batch. */
-  async remove(batch: string, groups: number): Promise<void> {
+  /** All queues of a batch that have lines, with their groups. */
+  async queues(id: string): Promise<ReadonlyMap<string, ReadonlySet<number>>> {
+    const subjects = await this.#place.subjects("batchwork", this.#subject({ id, queue: "*" }, "*"));
+    const queues = new Map<string, Set<number>>();
+    for (const subject of subjects) {
+      const [queue = "", group] = subject.split(".").slice(-2);
+      queues.set(queue, (queues.get(queue) ?? new Set()).add(Number(group)));
+    }
+    return queues;
+  }
+
+  /**
+   * Forgets all lines of a queue.
+   * @param groups that it has had
+   */
+  async remove(batch: QueuedBatch, groups: Iterable<number>): Promise<void> {
     await this.#place.purge("batchwork", this.#subject(batch, "*"));
     const stream = this.#place.stream("batchwork");
     await this.#place.use(async ({ consumers }) => {
-      for (let group = 0; group < groups; group += 1)
+      for (const group of groups)
         await consumers.delete(stream, consumerName(batch, group)).catch(() => undefined);
     });
   }
 
   /** Makes it, if it is not there. */
-  async #consumer(batch: string, group: number): Promise<ConsumerInfo> {
+  async #consumer(batch: QueuedBatch, group: number): Promise<ConsumerInfo> {
     return await this.#place.use(
       async ({ consumers }) =>
         await consumers.add(this.#place.stream("batchwork"), {
           durable_name: consumerName(batch, group),
-          filter_subject: this.#subject(batch, String(group)),
+          filter_subject: this.#subject(batch, group),
           deliver_policy: DeliverPolicy.All,
           ack_policy: AckPolicy.Explicit,
           ack_wait: SILENCE_MS * 1e6,
@@ -166,8 +179,8 @@ export class LineRuns {
     );
   }
 
-  #subject(batch: string, group: string): string {
-    return this.#place.subject("batchwork", batch, group);
+  #subject({ id, queue }: QueuedBatch, group: number | "*"): string {
+    return this.#place.subject("batchwork", id, queue, String(group));
   }
 }
 
@@ -178,6 +191,6 @@ function delivery(reply: string): { readonly deliveries: string; readonly sequen
   return { deliveries, sequence };
 }
 
-function consumerName(batch: string, group: number): string {
-  return `${batch}_${group}`;
+function consumerName({ id, queue }: QueuedBatch, group: number): string {
+  return `${id}_${queue}_${group}`;
 }

@@ -20,11 +20,12 @@ export class MissingModels {
   }
 
   /** Why lines of a batch wait; undefined: all that are left have a machine. */
-  async reason({ id, status, groups }: SharedBatch): Promise<string | undefined> {
+  async reason(batch: SharedBatch): Promise<string | undefined> {
+    const { status, groups } = batch;
     if (status !== "in_progress") return undefined;
     const away = [...groups.entries()].filter(([, group]) => this.#options.models.isAway(group));
     if (away.length === 0) return undefined;
-    const left = await this.#options.runs.groups(id);
+    const left = await this.#options.runs.groups(batch);
     const names = away.filter(([index]) => left.has(index)).map(([, { name }]) => nameOf({ name }));
     return names.length > 0
       ? `waits for a machine that has ${names.join(" and for one that has ")}`

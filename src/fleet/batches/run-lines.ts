@@ -10,7 +10,7 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { Answers } from "./answers.ts";
 import type { BatchModels } from "./batch-models.ts";
 import type { SharedBatch } from "./batch-record.ts";
-import { isAway } from "./jetstream-errors.ts";
+import { isAway } from "../jetstream/jetstream-errors.ts";
 import type { LineRuns } from "./line-runs.ts";
 import type { ToldRefusals } from "./told-refusals.ts";
 import { type RunnableGroup, RunQueue } from "./run-queue.ts";
@@ -78,7 +78,7 @@ export class RunnerOfLines {
     const { pool, runs, answers } = this.#options;
     const runnable = (): readonly RunnableGroup[] => this.#runnable(batch, isLeading());
     const format = formatOf(this.#options.formats, batch);
-    const queue = new RunQueue({ batch: batch.id, runs, answers, runnable });
+    const queue = new RunQueue({ batch, runs, answers, runnable });
     const store = { answer: this.#saver(signal) };
     // One for each name that lines have to use, so that each knows whether its lines wait.
     const runners = new Map<string | undefined, LineRunner>();

@@ -1,8 +1,8 @@
 import type { Attempt, Lines, NextLine } from "../../batches/line-queue.ts";
 import type { Answers } from "./answers.ts";
 import type { ModelHere } from "./batch-models.ts";
-import { isAway } from "./jetstream-errors.ts";
-import type { LineRun, LineRuns } from "./line-runs.ts";
+import { isAway } from "../jetstream/jetstream-errors.ts";
+import type { LineRun, LineRuns, QueuedBatch } from "./line-runs.ts";
 
 /** Before it is looked again whether lines wait. */
 const LOOK_MS = 1000;
@@ -17,7 +17,7 @@ export interface RunnableGroup {
 }
 
 export interface RunQueueOptions {
-  readonly batch: string;
+  readonly batch: QueuedBatch;
   readonly runs: LineRuns;
   readonly answers: Answers;
   /** What this machine can run now. */
@@ -152,7 +152,7 @@ export class RunQueue implements Lines {
     let { lines } = run;
     if (run.wasTaken) {
       try {
-        const { answered } = await answers.tally(batch);
+        const { answered } = await answers.tally(batch.id);
         lines = lines.filter(({ number }) => !answered.has(number));
       } catch (error) {
         run.giveBack();

@@ -17,8 +17,12 @@ export function isSharedId(id: string): boolean {
 
 /** A new id for a file that a batch writes: each attempt has one of its own. */
 export function newOutputId(batch: string): string {
-  const nonce = crypto.randomUUID().replaceAll("-", "").slice(0, NONCE_DIGITS);
-  return `file-f${SHARED.exec(batch)?.[1] ?? ""}${nonce}`;
+  return `file-f${SHARED.exec(batch)?.[1] ?? ""}${newNonce()}`;
+}
+
+/** Tells apart what several machines may make of the same batch. */
+export function newNonce(): string {
+  return crypto.randomUUID().replaceAll("-", "").slice(0, NONCE_DIGITS);
 }
 
 /** The ids that the batch of an output file may have; none for a file that was uploaded. */

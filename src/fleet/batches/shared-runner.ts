@@ -4,7 +4,7 @@ import type { LinePool } from "../../batches/line-pool.ts";
 import type { Batch } from "../../batches/batch.ts";
 import { UNFINISHED } from "../../batches/batch.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { isAway } from "./jetstream-errors.ts";
+import { isAway } from "../jetstream/jetstream-errors.ts";
 import { BatchNews } from "./batch-news.ts";
 import type { JetStreamPlace } from "./jetstream-place.ts";
 import { MissingModels } from "./missing-models.ts";
@@ -92,9 +92,11 @@ export class SharedRunner {
    */
   async cancel(id: string): Promise<Batch> {
     const { store } = this.#options;
-    await store.change(id, ["validating", "in_progress"], { status: "cancelling", endsAs: "cancelled" });
-    const batch = await store.batch(id, undefined);
-    if (batch?.status === "cancelling") return batch;
+    const change = { status: "cancelling", endsAs: "cancelled" } as const;
+    const cancelled = await store.change(id, ["validating", "in_progress"], change);
+    const batch = (await store.batch(id, undefined)) ?? cancelled;
+    // Whoever leads it may have ended it meanwhile.
+    if (batch && (cancelled || batch.status === "cancelling")) return batch;
     throw new ServiceError(
       "batch_conflict",
       `The batch is ${batch?.status ?? "gone"}; it cannot be cancelled now.`,
@@ -225,7 +227,8 @@ export class SharedRunner {
     const since = this.#overSince.get(id) ?? performance.now();
     this.#overSince.set(id, since);
     if (performance.now() - since < REMAINS_MS) return false;
-    await runs.remove(id, batch?.groups.length ?? 0);
+    if (batch) await runs.remove(batch, batch.groups.keys());
+    for (const [queue, groups] of await runs.queues(id)) await runs.remove({ id, queue }, groups);
     await answers.remove(id);
     await leases.end(id);
     this.#lookedAt.delete(id);

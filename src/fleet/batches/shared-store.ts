@@ -11,7 +11,14 @@ import {
 import { ServiceError } from "../../errors/service-error.ts";
 import { readJson } from "../json-message.ts";
 import type { Answers } from "./answers.ts";
-import { batchSchema, encodeBatch, encodeFile, fileSchema, type SharedBatch } from "./batch-record.ts";
+import {
+  batchSchema,
+  encodeBatch,
+  encodeFile,
+  fileSchema,
+  NO_QUEUE,
+  type SharedBatch,
+} from "./batch-record.ts";
 import type { JetStreamPlace } from "./jetstream-place.ts";
 import type { Leases } from "./leases.ts";
 import { pageOf } from "./page-of.ts";
@@ -33,7 +40,8 @@ interface Recorded {
 }
 
 /** What changes of a batch of the fleet. */
-export type SharedChange = BatchChange & Partial<Pick<SharedBatch, "groups" | "files" | "counts" | "usage">>;
+export type SharedChange = BatchChange &
+  Partial<Pick<SharedBatch, "groups" | "queue" | "files" | "counts" | "usage">>;
 
 /** Files' descriptions and batches of all machines. Each change knows what was there before, so that none undoes another one. */
 export class SharedStore implements BatchRecords {
@@ -96,7 +104,11 @@ export class SharedStore implements BatchRecords {
     const { place, leases } = this.#options;
     // Its lease shows to all machines that it is not over; without a batch, it is removed after a while.
     await leases.begin(batch.id);
-    await place.put(this.#subject("batch", batch.id), encodeBatch({ ...batch, groups: [], files: [] }), 0);
+    await place.put(
+      this.#subject("batch", batch.id),
+      encodeBatch({ ...batch, groups: [], queue: NO_QUEUE, files: [] }),
+      0,
+    );
     place.nudge(batch.id);
   }
 

@@ -7,7 +7,7 @@ const HEADERS_END = new Uint8Array([13, 10, 13, 10]);
 const LINE_END = new Uint8Array([13, 10]);
 const ENCODER = new TextEncoder();
 
-export interface PartHead {
+interface PartHead {
   readonly name: string;
   readonly fileName: string | undefined;
 }

@@ -47,7 +47,7 @@ export class HeldBodies {
 }
 
 /** One body, from its first byte to the end of its request. */
-export interface HeldBody {
+interface HeldBody {
   /** @throws ServiceError overloaded when all bodies together are too large */
   add(bytes: number): void;
   /** Safe to call twice. */

@@ -21,7 +21,7 @@ interface UploadOptions<Received> {
   readonly receive: (pieces: AsyncIterable<Uint8Array>) => Promise<Received>;
 }
 
-export interface Upload<Received> {
+interface Upload<Received> {
   readonly name: string;
   readonly file: Received;
   readonly fields: Readonly<Record<string, string>>;

@@ -4,7 +4,7 @@ import type { AppEnv } from "../app-env.ts";
 import { isLoopbackAddress } from "../client-address.ts";
 
 /** The host of a Host header without port and trailing dot, in lowercase. */
-export function hostName(header: string): string {
+function hostName(header: string): string {
   const host = header.trim().toLowerCase();
   const match = /^(\[[0-9a-f:.]+\]|[^:]+)(?::\d{1,5})?$/.exec(host);
   return match?.[1]?.replace(/\.$/, "") ?? "";

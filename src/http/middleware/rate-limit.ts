@@ -16,17 +16,15 @@ interface Bucket {
 /** Counts requests per client address, with a token bucket of one minute's requests. */
 class RateLimiter {
   readonly #perMinute: number;
-  readonly #now: () => number;
   readonly #buckets = new Map<string, Bucket>();
 
-  constructor(perMinute: number, now: () => number = () => performance.now()) {
+  constructor(perMinute: number) {
     this.#perMinute = perMinute;
-    this.#now = now;
   }
 
   /** Returns 0 if the request may pass, otherwise the seconds to wait. */
   take(address: string): number {
-    const now = this.#now();
+    const now = performance.now();
     if (this.#buckets.size >= MAX_TRACKED_ADDRESSES) this.#forgetFull(now);
     const bucket = this.#buckets.get(address) ?? { tokens: this.#perMinute, updatedAt: now };
     const tokens = this.#refilled(bucket, now);
@@ -52,8 +50,8 @@ class RateLimiter {
  * Answers 429 with Retry-After beyond the limit. Every request counts, and so does every WebSocket message, by the code that
  * receives it. /health, the IPC socket and lines of batches are not counted; 0 means no limit.
  */
-export function rateLimit(perMinute: number, now?: () => number): MiddlewareHandler<AppEnv> {
-  const limiter = new RateLimiter(perMinute, now);
+export function rateLimit(perMinute: number): MiddlewareHandler<AppEnv> {
+  const limiter = new RateLimiter(perMinute);
   return async (context, next) => {
     const isCounted =
       perMinute > 0 && context.env?.ipc !== true && !context.env?.batch && context.req.path !== "/health";

@@ -1,4 +1,5 @@
 import type { GenerationEvent } from "../../engine/protocol/generation.ts";
+import { tryJson } from "../../json/try-json.ts";
 import type { EventReader } from "../event-reader.ts";
 import { randomCallId } from "../random-call-id.ts";
 
@@ -52,7 +53,7 @@ class ForcedCallReader {
   *flush(): Generator<GenerationEvent> {
     if (!this.called) {
       if (this.#held !== "") yield { type: "text-delta", text: this.#held };
-    } else if (!isJson(this.#arguments)) yield* this.#emit(this.#held);
+    } else if (tryJson(this.#arguments) === undefined) yield* this.#emit(this.#held);
     this.#held = "";
   }
 
@@ -60,14 +61,5 @@ class ForcedCallReader {
     if (text === "") return;
     this.#arguments += text;
     yield { type: "tool-call-delta", index: 0, arguments: text };
-  }
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
   }
 }

@@ -1,7 +1,7 @@
 /** The beginning of a call, piece by piece: literal text, the name of a tool, or an id of letters and digits. */
 export type Head = readonly string[];
 
-export type HeadMatch =
+type HeadMatch =
   /** It is not one. */
   | { readonly kind: "none" }
   /** It may become one. */

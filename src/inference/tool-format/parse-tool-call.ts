@@ -1,5 +1,5 @@
 /** A call as written by the model: its name, and its arguments as JSON text. */
-export interface WrittenCall {
+interface WrittenCall {
   readonly name: string;
   readonly arguments: string;
 }

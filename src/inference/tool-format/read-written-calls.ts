@@ -13,7 +13,7 @@ export interface CallFormat {
   readonly isTagged: boolean;
 }
 
-export interface WrittenCallsOptions {
+interface WrittenCallsOptions {
   /** Names of the tools that were offered; what looks like a call of another one is text. */
   readonly names: readonly string[];
   /** False: all calls but the first are dropped. */

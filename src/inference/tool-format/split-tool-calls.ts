@@ -5,7 +5,7 @@ import { heldTagLength } from "../held-tag.ts";
 import { randomCallId } from "../random-call-id.ts";
 import { parseToolCalls } from "./parse-tool-call.ts";
 
-export interface SplitToolCallsOptions {
+interface SplitToolCallsOptions {
   /** False: only one call per turn; its end tag is a stop sequence of the request. */
   parallel: boolean;
   /** Creates the id of a call. */

@@ -55,7 +55,11 @@ const VALUE_SIZES: ReadonlyMap<number, number> = new Map([
 export type OnEntry = (key: string, start: number, end: number) => void;
 
 /** Reads the key-value part of a header. Vocabularies and the like are counted, not kept. */
-export async function readMetadata(reader: ByteReader, count: number, onEntry?: OnEntry): Promise<Metadata> {
+export async function readMetadata(
+  reader: ByteReader,
+  count: number,
+  onEntry: OnEntry | undefined,
+): Promise<Metadata> {
   if (count > MAX_KEYS || count * MIN_KEY_BYTES > reader.remaining) {
     throw new InvalidGguf(`it is damaged: it claims to have ${claimed(count)} keys`);
   }

@@ -160,7 +160,7 @@ function numberIn(metadata: Metadata, key: string): number | undefined {
  * Bytes of KV cache per token of context at f16, for all layers. Layers with a sliding window are counted like the
  * others, so this is an upper bound. Architectures without attention have none.
  */
-export function kvBytesPerToken(metadata: Metadata, architecture: string): number {
+function kvBytesPerToken(metadata: Metadata, architecture: string): number {
   const layers = numberIn(metadata, `${architecture}.block_count`) ?? 0;
   const heads = perLayer(metadata, `${architecture}.attention.head_count`, layers);
   const kvHeads = perLayer(metadata, `${architecture}.attention.head_count_kv`, layers) ?? heads;

@@ -1,20 +1,17 @@
 import { mkdir, realpath } from "node:fs/promises";
+import { pause } from "../../async/pause.ts";
 import { ServiceError } from "../../errors/service-error.ts";
+import { toError } from "../../errors/to-error.ts";
 import { FolderLock } from "../../files/folder-lock.ts";
+import { freeSpace, type FreeSpace } from "../../files/free-space.ts";
 import type { HubRetry, PullProgress } from "../pull-progress.ts";
 import type { HubSpec } from "../names/hub-spec.ts";
 import { isRevision } from "../names/name-rules.ts";
-import {
-  entriesOf,
-  nameEntries,
-  toCachedModel,
-  type CacheEntry,
-  isGguf,
-  readSnapshots,
-} from "./cache/snapshots.ts";
+import { toCachedModel } from "./cache/snapshots.ts";
+import { chooseEntry, entriesAt, MAIN } from "./cache/find-entry.ts";
 import { listCachedModels, listRepoCaches } from "./cache/list-cached-models.ts";
 import { isRepoName, RepoCache } from "./cache/repo-cache.ts";
-import { freeSpace, type FreeSpace, SnapshotPull, type PullTools } from "./download/snapshot-pull.ts";
+import { SnapshotPull, type PullTools } from "./download/snapshot-pull.ts";
 import { HubNetworkFailure, isTransient, toHubError } from "./remote/hub-error.ts";
 import { HubFetch } from "./remote/hub-fetch.ts";
 import {
@@ -32,9 +29,8 @@ import { http1Fetch } from "./remote/http1-fetch.ts";
 import { listRepo } from "./remote/list-repo.ts";
 import { PullMeter } from "./download/pull-meter.ts";
 import { removeCached, hasLeftovers, removeLeftovers } from "./cache/remove-cached.ts";
-import { sleep as realSleep, type Sleep } from "./remote/retry.ts";
+import type { Sleep } from "./remote/retry.ts";
 import { SharedDownloads } from "./download/shared-downloads.ts";
-import { chooseModelFiles } from "../names/choose-file.ts";
 import { choosePullFiles } from "./choose-pull-files.ts";
 import { discardParts } from "./download/discard-parts.ts";
 
@@ -51,8 +47,6 @@ export interface DiskHubStoreOptions {
   readonly stallTimeoutMs?: number;
 }
 
-const MAIN = "main";
-
 /** The hub cache on this machine's disk, in the layout that the hub's own tools share. */
 export class DiskHubStore implements HubStore {
   readonly #cacheDir: string;
@@ -65,7 +59,7 @@ export class DiskHubStore implements HubStore {
     this.#cacheDir = options.cacheDir;
     this.#tools = {
       hub: new HubFetch({ hubUrl, token, fetch }),
-      sleep: options.sleep ?? realSleep,
+      sleep: options.sleep ?? pause,
       measureSpace: options.freeSpace ?? freeSpace,
       stallTimeoutMs: options.stallTimeoutMs,
       downloads: new SharedDownloads(),
@@ -117,7 +111,7 @@ export class DiskHubStore implements HubStore {
       signal.throwIfAborted();
       const known = toHubError(error, { hub: this.#tools.hub, repo, revision });
       if (known instanceof ServiceError) throw known;
-      const said = known instanceof Error ? known.message : String(known);
+      const said = toError(known).message;
       throw new ServiceError("internal_error", `${repo} could not be stored in ${this.#cacheDir}: ${said}.`, {
         cause: error,
       });
@@ -226,17 +220,6 @@ export class DiskHubStore implements HubStore {
   }
 }
 
-/** The models of a revision known to the cache; undefined for main. */
-async function entriesAt(cache: RepoCache, revision: string | undefined): Promise<CacheEntry[]> {
-  const snapshots = await readSnapshots(cache, isGguf);
-  if (revision === undefined || revision === MAIN)
-    return nameEntries(snapshots).filter((entry) => entry.label === undefined);
-  const snapshot = snapshots.find(
-    ({ commit, refs }) => commit === revision || (!isCommit(revision) && refs.includes(revision)),
-  );
-  return snapshot === undefined ? [] : entriesOf(snapshot, revision);
-}
-
 /** @throws ServiceError invalid_model_name: the parts of a spec become parts of paths and addresses. */
 function repoOf({ owner, repo, revision }: HubSpec): string {
   const name = `${owner}/${repo}`;
@@ -246,13 +229,6 @@ function repoOf({ owner, repo, revision }: HubSpec): string {
       "Not a hub spec: its owner, repository or revision is malformed.",
     );
   return name;
-}
-
-/** The cached model that a spec means, chosen as on the hub. */
-function chooseEntry(entries: readonly CacheEntry[], spec: HubSpec): CacheEntry | undefined {
-  const paths = entries.flatMap((entry) => entry.files.map((file) => file.path));
-  const first = chooseModelFiles(paths, spec)?.[0];
-  return entries.find((entry) => entry.files[0]?.path === first);
 }
 
 /** Whether a listing has what a request means. */

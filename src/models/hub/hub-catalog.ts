@@ -1,4 +1,5 @@
 import { realpath } from "node:fs/promises";
+import { pause } from "../../async/pause.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { chooseModelFiles, groupModels } from "../names/choose-file.ts";
 import { isQuantization, quantizationOf } from "../names/quantization.ts";
@@ -10,7 +11,7 @@ import { HubFetch } from "./remote/hub-fetch.ts";
 import { HubHttpFailure, toHubError } from "./remote/hub-error.ts";
 import { listRepo } from "./remote/list-repo.ts";
 import { type HubRepo, repoInfo, type RepoInfo, searchRepos } from "./remote/search-repos.ts";
-import { sleep as realSleep, type Sleep, withRetries } from "./remote/retry.ts";
+import { type Sleep, withRetries } from "./remote/retry.ts";
 
 /** One model of a repository. */
 export interface HubOffer {
@@ -45,7 +46,6 @@ interface HubCatalogOptions {
   /** Folder of the hub cache. */
   readonly cacheDir: string;
   readonly store: Pick<HubStore, "find">;
-  readonly fetch?: typeof fetch;
   readonly sleep?: Sleep;
 }
 
@@ -55,8 +55,8 @@ export class HubCatalog {
   readonly #options: HubCatalogOptions;
 
   constructor(options: HubCatalogOptions) {
-    const { hubUrl, token, fetch = http1Fetch } = options;
-    this.#hub = new HubFetch({ hubUrl, token, fetch });
+    const { hubUrl, token } = options;
+    this.#hub = new HubFetch({ hubUrl, token, fetch: http1Fetch });
     this.#options = options;
   }
 
@@ -145,7 +145,7 @@ export class HubCatalog {
   }
 
   get #retries(): { sleep: Sleep; onRetry: () => void } {
-    return { sleep: this.#options.sleep ?? realSleep, onRetry: () => undefined };
+    return { sleep: this.#options.sleep ?? pause, onRetry: () => undefined };
   }
 
   /** Runs what asks the hub, in time, and turns a failure into one for the client. */

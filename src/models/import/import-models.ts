@@ -13,7 +13,7 @@ import { isInside } from "../registry/model-file.ts";
 import type { ImportedFiles, PlacedModel } from "./imported-files.ts";
 
 /** What an import needs of the other models. */
-export interface ImportTools {
+interface ImportTools {
   readonly files: ImportedFiles;
   readonly cacheDir: string;
   /** Folders that models may come from; none: any. */

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { copyFile, link, mkdir, open, stat, utimes } from "node:fs/promises";
 import path from "node:path";
-import { isSystemError, throwExhaustion } from "../../errors/exhausted-resource.ts";
+import { isDiskFull, isSystemError, throwExhaustion } from "../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { removeFile } from "../../files/remove-file.ts";
 import { replaceFile } from "../../files/replace-file.ts";
@@ -118,9 +118,8 @@ async function finish(source: string, partial: string, target: string): Promise<
 }
 
 function unwritable(folder: string, cause: unknown): ServiceError {
-  const isFull = isSystemError(cause) && (cause.code === "ENOSPC" || cause.code === "EDQUOT");
   return new ServiceError(
-    isFull ? "insufficient_disk" : "cache_not_writable",
+    isDiskFull(cause) ? "insufficient_disk" : "cache_not_writable",
     `The model cannot be put into ${folder}: ${writeRefusal(cause) ?? "the system refuses it"}.`,
     { cause },
   );

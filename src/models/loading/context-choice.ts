@@ -11,7 +11,7 @@ export const BASE_CONTEXT = 4096;
  * Most tokens that are chosen without being asked for. Coding agents begin with 10,000 to 25,000; the cache of more would
  * be memory that few use.
  */
-export const MOST_AUTOMATIC_CONTEXT = 32_768;
+const MOST_AUTOMATIC_CONTEXT = 32_768;
 
 /** Tokens of context, and where that number comes from. */
 export interface ContextChoice {
@@ -20,7 +20,7 @@ export interface ContextChoice {
 }
 
 /** Everything that may say how much context a model gets; what comes first wins. */
-export interface ContextWishes {
+interface ContextWishes {
   readonly asked: number | undefined;
   readonly ofModel: number | undefined;
   /** 0: automatic. */

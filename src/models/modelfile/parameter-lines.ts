@@ -2,7 +2,7 @@ import { ServiceError } from "../../errors/service-error.ts";
 import { quote } from "./parse-instructions.ts";
 
 /** A value of a PARAMETER in JSON, as Ollama has it; null says nothing. */
-export type ParameterValue = string | number | boolean | readonly string[] | null;
+type ParameterValue = string | number | boolean | readonly string[] | null;
 
 /**
  * The lines of a Modelfile for a parameter and its value.

@@ -28,7 +28,7 @@ const DIRECTIVES = {
   PARSER: "text",
   REQUIRES: "text",
 } as const;
-export type Directive = keyof typeof DIRECTIVES;
+type Directive = keyof typeof DIRECTIVES;
 
 /** One directive with what it says. */
 export interface Instruction {

@@ -2,7 +2,7 @@ import path from "node:path";
 import type { QuantizeTensors } from "../../engine/quantize/quantize-tensors.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { BlobStore } from "../blobs/blob-store.ts";
-import { freeSpace, type FreeSpace } from "../hub/download/snapshot-pull.ts";
+import { freeSpace, type FreeSpace, gigabytes, RESERVE_BYTES } from "../../files/free-space.ts";
 import type { QuantizedModel, QuantizeOptions, QuantizeProgress } from "./quantize-options.ts";
 import { printModelfile } from "../modelfile/print-modelfile.ts";
 import type { CheckDefinition, DefinedModels, ModelDraft } from "../registry/defined-models.ts";
@@ -23,8 +23,6 @@ interface QuantizerOptions {
 
 /** Each has a WebAssembly memory of its own, and more of them wait for the disk. */
 const MOST_THREADS = 16;
-/** Left for everything else on the disk, as after a download. */
-const RESERVE_BYTES = 256 * 1024 * 1024;
 /** When a client may ask again while a model is being quantized, which takes minutes. */
 const RETRY_AFTER_SECS = 30;
 
@@ -143,8 +141,4 @@ function unexpectedSize(bytes: number, expected: number): ServiceError {
     "quantization_failed",
     `The process that quantizes wrote ${bytes} bytes, where ${expected} were expected.`,
   );
-}
-
-function gigabytes(bytes: number): string {
-  return `${(bytes / 1e9).toFixed(2)} GB`;
 }

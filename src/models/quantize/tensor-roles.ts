@@ -1,5 +1,5 @@
 /** What a tensor is for, as far as its quantization depends on it. */
-export type TensorRole =
+type TensorRole =
   | "output"
   | "token-embedding"
   | "attention-value"

@@ -19,7 +19,7 @@ interface TensorShape {
   readonly type: string;
 }
 
-export interface ChosenType {
+interface ChosenType {
   readonly type: string;
   /** The wanted type's blocks do not divide its rows. */
   readonly isFallback: boolean;

@@ -19,7 +19,7 @@ const DROPPED: ReadonlySet<string> = new Set([
 ]);
 
 /** A tensor of the result. */
-export interface WrittenTensor {
+interface WrittenTensor {
   readonly name: string;
   readonly shape: readonly number[];
   /** ggml's number. */

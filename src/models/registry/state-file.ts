@@ -3,7 +3,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import path from "node:path";
 import type { Logger } from "pino";
-import { exhaustedResource, isSystemError } from "../../errors/exhausted-resource.ts";
+import { exhaustedResource, isDiskFull, isSystemError } from "../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { removeFile } from "../../files/remove-file.ts";
 import { FolderLock } from "../../files/folder-lock.ts";
@@ -195,8 +195,7 @@ function unwritable(file: string, cause: unknown): ServiceError {
   const folder = path.dirname(file);
   const why = writeRefusal(cause);
   if (why === undefined) return ServiceError.from(cause);
-  const isFull = isSystemError(cause) && (cause.code === "ENOSPC" || cause.code === "EDQUOT");
-  const code = isFull
+  const code = isDiskFull(cause)
     ? "insufficient_disk"
     : exhaustedResource(cause) === undefined
       ? "cache_not_writable"

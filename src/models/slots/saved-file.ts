@@ -4,6 +4,7 @@ import type { FileHandle } from "node:fs/promises";
 import type { SlotState } from "../../engine/engine-slots.ts";
 import { STATE_PIECE_BYTES } from "../../engine/protocol/slots.ts";
 import { ServiceError } from "../../errors/service-error.ts";
+import { tryJson } from "../../json/try-json.ts";
 import { headerSchema, type SavedHeader } from "./saved-header.ts";
 
 /**
@@ -91,7 +92,7 @@ async function headerOf(handle: FileHandle): Promise<{ header: SavedHeader; pref
   const length = start.readUInt32LE(MAGIC.length);
   if (!start.subarray(0, MAGIC.length).equals(MAGIC) || length > MAX_HEADER_BYTES) throw damaged();
   const json = await readAt(handle, PREFIX_BYTES, length);
-  const parsed = headerSchema.safeParse(parseJson(json.toString()));
+  const parsed = headerSchema.safeParse(tryJson(json.toString()));
   if (!parsed.success) throw damaged();
   const { tokens, bytes } = parsed.data;
   const { size } = await handle.stat();
@@ -118,14 +119,6 @@ function encodeTokens(tokens: Int32Array): Buffer {
   const bytes = Buffer.alloc(tokens.length * 4);
   tokens.forEach((token, at) => bytes.writeInt32LE(token, at * 4));
   return bytes;
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function damaged(): ServiceError {

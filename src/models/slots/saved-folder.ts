@@ -2,7 +2,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { mkdir, open, stat, utimes } from "node:fs/promises";
 import path from "node:path";
 import type { SlotState } from "../../engine/engine-slots.ts";
-import { isSystemError } from "../../errors/exhausted-resource.ts";
+import { isDiskFull, isSystemError } from "../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { listNames } from "../../files/list-names.ts";
 import { removeFile } from "../../files/remove-file.ts";
@@ -218,9 +218,8 @@ function notWritable(error: unknown, folder: string): unknown {
   if (error instanceof ServiceError) return error;
   const refusal = writeRefusal(error);
   if (refusal === undefined) return error;
-  const isFull = isSystemError(error) && (error.code === "ENOSPC" || error.code === "EDQUOT");
   return new ServiceError(
-    isFull ? "insufficient_disk" : "cache_not_writable",
+    isDiskFull(error) ? "insufficient_disk" : "cache_not_writable",
     `The prompt cannot be saved in ${folder}: ${refusal}.`,
     { cause: error },
   );

@@ -17,7 +17,7 @@ import {
 } from "./part.ts";
 
 /** Larger counts are left to the check: each costs llama.cpp rules of its own. */
-export const MAX_COUNT = 5000;
+const MAX_COUNT = 5000;
 /** Positions that may have rules of their own. */
 const MAX_POSITIONS = 300;
 /** Rules for arrays that count the items they contain. */

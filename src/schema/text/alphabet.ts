@@ -105,7 +105,7 @@ export class Alphabet {
 }
 
 /** The parts of an expression. */
-export function partsOf(expression: Expression): readonly Expression[] {
+function partsOf(expression: Expression): readonly Expression[] {
   switch (expression.kind) {
     case "sequence":
       return [expression.head, expression.tail];

@@ -4,10 +4,8 @@
 export type CodePoints = readonly number[];
 
 export const LAST_CODE_POINT = 0x10ffff;
-export const NO_CODE_POINTS: CodePoints = [];
 export const ALL_CODE_POINTS: CodePoints = [0, LAST_CODE_POINT];
-/** Half characters: a JavaScript string may have them alone, a UTF-8 text may not. */
-export const SURROGATES: CodePoints = [0xd800, 0xdfff];
+/** Without half characters: a JavaScript string may have them alone, a UTF-8 text may not. */
 export const ALL_BUT_SURROGATES: CodePoints = [0, 0xd7ff, 0xe000, LAST_CODE_POINT];
 
 /** Puts ranges of any order into a set. */

@@ -64,7 +64,7 @@ function takesSomething(part: Expression): boolean {
  * Turns looking ahead into intersections, for an expression that stands for whole texts: `(?=a)b` are the texts that
  * begin with an a and are a b. Inside of repetitions it stays.
  */
-export function wholeText(expression: Expression, make: Expressions): Expression {
+function wholeText(expression: Expression, make: Expressions): Expression {
   if (!expression.looks) return expression;
   make.budget.spend();
   switch (expression.kind) {

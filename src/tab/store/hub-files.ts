@@ -23,7 +23,7 @@ export interface HubOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface RemoteFile {
+interface RemoteFile {
   readonly role: "model" | "projector";
   readonly name: string;
   readonly sha256: string;

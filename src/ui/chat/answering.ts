@@ -27,7 +27,7 @@ const MAX_ROUNDS = 25;
 export const promptShare = value<number | undefined>(undefined);
 
 /** What a question brings besides its text. */
-export interface Attachments {
+interface Attachments {
   readonly images: readonly string[];
   readonly files: readonly TextFile[];
 }

@@ -4,7 +4,7 @@ import type { ChatMessage, ChatSettings, TextFile } from "./conversation.ts";
 const ALTERNATIVES = 5;
 
 /** A tool as requests offer it. */
-export interface OfferedTool {
+interface OfferedTool {
   readonly name: string;
   readonly description: string;
   /** JSON Schema of its arguments. */

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
+import { toError } from "../../errors/to-error.ts";
 import { parseSchema } from "./chat-request.ts";
 import { changeSettings, chosenModel, current } from "./chat-state.ts";
 import type { ChatSettings } from "./conversation.ts";
@@ -205,7 +206,7 @@ function problemOf(schema: string): string | undefined {
     parseSchema(schema);
     return undefined;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return toError(error).message;
   }
 }
 

@@ -3,12 +3,11 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { setInTab } from "../chat/chat-state.ts";
 import { chosenDaemon } from "../daemons.ts";
-import { models } from "../page-state.ts";
-import { IN_BROWSER, refreshStored, storage, storageProblem, storedModels } from "../stored-models.ts";
+import { refreshStored, storage, storageProblem, storedModels } from "../stored-models.ts";
 import { Dialog } from "./dialog.tsx";
 import { chatWith } from "./model-card.tsx";
 import { inBytes } from "./quantities.ts";
-import { deleteStored } from "./store-files.ts";
+import { deleteStored, isDaemonModel } from "./store-files.ts";
 
 interface BrowserModelsProps {
   readonly onFiles: (files: readonly File[]) => void;
@@ -59,7 +58,7 @@ export function BrowserModels({ onFiles, children }: BrowserModelsProps): JSX.El
                   {inBytes(size)}
                   {stored < size && `, of which ${inBytes(stored)} have arrived`}
                   {" · "}
-                  {isCopy(name) ? "copy of the daemon's" : "only here"}
+                  {isDaemonModel(name) ? "copy of the daemon's" : "only here"}
                 </p>
                 <p class="buttons">
                   <button type="button" class="main" onClick={() => chatHere(name)}>
@@ -105,7 +104,7 @@ function DeleteStored({ name, onClose }: DeleteStoredProps): JSX.Element {
   return (
     <Dialog title={`Delete ${name} from this browser?`} onClose={onClose}>
       <p>
-        {isCopy(name)
+        {isDaemonModel(name)
           ? "The daemon keeps its own files. The next chat in this tab takes them from there again."
           : "The file that it was made from stays where it is. To have it here again, choose that file again."}
       </p>
@@ -131,9 +130,4 @@ function DeleteStored({ name, onClose }: DeleteStoredProps): JSX.Element {
 function chatHere(name: string): void {
   chatWith(name);
   setInTab(true);
-}
-
-/** Whether the daemon has a model of that name, too. */
-function isCopy(name: string): boolean {
-  return models.value.some(({ alias, state }) => alias === name && state !== IN_BROWSER);
 }

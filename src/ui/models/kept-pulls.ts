@@ -11,7 +11,7 @@ const keptSchema = z.array(
     problem: z.string().optional(),
   }),
 );
-export type KeptPull = z.output<typeof keptSchema>[number];
+type KeptPull = z.output<typeof keptSchema>[number];
 
 /** In the browser's storage for all tabs: what has not ended. */
 const UNFINISHED = "daybreak-pulls";

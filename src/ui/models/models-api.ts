@@ -99,7 +99,7 @@ const pullLineSchema = z.object({
   note: z.string().optional(),
   model: z.string().optional(),
 });
-export type PullLine = z.output<typeof pullLineSchema>;
+type PullLine = z.output<typeof pullLineSchema>;
 
 /** Pulls a model, and gives what the daemon says while it does; an abort pauses it. */
 export async function* pullModel(

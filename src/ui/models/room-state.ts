@@ -5,7 +5,7 @@ import { refresh, showProblem } from "../page-state.ts";
 /** What the room of the models is doing. */
 
 /** A question over the page. */
-export type OpenDialog =
+type OpenDialog =
   | { readonly kind: "load" | "copy" | "delete"; readonly model: ListedModel }
   /** Without a model: a new Modelfile. */
   | { readonly kind: "modelfile"; readonly model: ListedModel | undefined };

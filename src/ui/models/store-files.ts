@@ -59,14 +59,15 @@ async function checkGguf(file: File): Promise<void> {
     throw new Error(`${file.name} is not a GGUF file. Models for Daybreak have names that end in .gguf.`);
 }
 
-function isTaken(name: string): boolean {
+/** Whether the daemon has a model of that name. */
+export function isDaemonModel(name: string): boolean {
   return models.value.some(({ alias, state }) => alias === name && state !== IN_BROWSER);
 }
 
 /** A model of the daemon keeps its name: what is stored under it is a copy of the daemon's. */
 function freeName(stem: string): string {
-  if (!isTaken(stem)) return stem;
+  if (!isDaemonModel(stem)) return stem;
   let number = 2;
-  while (isTaken(`${stem}-${number}`)) number += 1;
+  while (isDaemonModel(`${stem}-${number}`)) number += 1;
   return `${stem}-${number}`;
 }

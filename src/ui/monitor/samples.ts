@@ -7,7 +7,7 @@ export const KEPT_SECS = 15 * 60;
 /** A longer pause between two samples is a gap in the charts: the page was hidden, or the daemon away. */
 const GAP_SECS = 8;
 /** The first tokens of so long count for the median at a moment. */
-export const FIRST_TOKEN_WINDOW_SECS = 5 * 60;
+const FIRST_TOKEN_WINDOW_SECS = 5 * 60;
 
 /** What was known of the daemon at one moment; null where it is not known. */
 export interface Sample {

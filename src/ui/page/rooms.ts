@@ -3,7 +3,7 @@ import { chosenDaemon } from "../daemons.ts";
 
 /** The rooms of the page by their address behind the "#". */
 const ROOMS = { "": "Chat", "#/models": "Models", "#/monitor": "Monitor" } as const;
-export type RoomAddress = keyof typeof ROOMS;
+type RoomAddress = keyof typeof ROOMS;
 
 /** What they show is of a daemon alone. */
 const NEED_DAEMON: ReadonlySet<string> = new Set(["#/monitor"]);

@@ -1,6 +1,6 @@
 /** The part of a service worker's global scope that is used; TypeScript has it in a library that excludes a page's. */
 
-export interface ExtendableEvent extends Event {
+interface ExtendableEvent extends Event {
   waitUntil(work: Promise<unknown>): void;
 }
 
@@ -13,7 +13,7 @@ export interface FetchEvent extends ExtendableEvent {
   respondWith(answer: Promise<Response>): void;
 }
 
-export interface WorkerScope {
+interface WorkerScope {
   readonly registration: { readonly scope: string; unregister(): Promise<boolean> };
   readonly clients: {
     matchAll(options: {

@@ -17,7 +17,7 @@ import { randomNumbers } from "../random-numbers.ts";
  * part in which each neuron knows one position and the token that follows.
  */
 
-export interface Script {
+interface Script {
   /** Tokens of the prompt behind which it is said. */
   readonly behind: number;
   /** Special tokens in it are written as their text. The end of the turn follows by itself. */

@@ -1,9 +1,12 @@
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
+import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { EXIT } from "../../../src/cli/exit-codes.ts";
+import { isErrorCode } from "../../../src/errors/error-codes.ts";
 import { runCli } from "./run-cli.ts";
 
-const text = readFileSync(new URL("../../../docs/cli.md", import.meta.url), "utf8");
+const ROOT = path.join(import.meta.dirname, "../../..");
+const text = readFileSync(path.join(ROOT, "docs/cli.md"), "utf8");
 
 describe("docs/cli.md", () => {
   it("has every command", async () => {
@@ -15,5 +18,14 @@ describe("docs/cli.md", () => {
 
   it("has every exit code", () => {
     for (const code of Object.values(EXIT)) expect(text).toMatch(new RegExp(`^\\| ${code} \\|`, "m"));
+  });
+
+  it("has every error code of the command line's own", () => {
+    const files = globSync("src/cli/**/*.ts", { cwd: ROOT });
+    const source = files.map((file) => readFileSync(path.join(ROOT, file), "utf8")).join("\n");
+    const thrown = [...source.matchAll(/CliError\(\s*[^"]*?,\s*"([a-z_]+)"/g)];
+    const own = [...new Set(thrown.map(([, code = ""]) => code))].filter((code) => !isErrorCode(code));
+    expect(own.length).toBeGreaterThan(15);
+    expect(own.filter((code) => !text.includes(`\`${code}\``))).toEqual([]);
   });
 });

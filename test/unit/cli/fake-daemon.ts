@@ -6,7 +6,7 @@ import path from "node:path";
 import { text } from "node:stream/consumers";
 import { ipcAddress } from "../../support/ipc-address.ts";
 
-export interface ReceivedRequest {
+interface ReceivedRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: http.IncomingHttpHeaders;
@@ -19,7 +19,7 @@ export interface ReceivedRequest {
  */
 export type FakeRoutes = Record<string, unknown>;
 
-export interface FakeDaemon extends AsyncDisposable {
+interface FakeDaemon extends AsyncDisposable {
   readonly url: string;
   readonly socket: string;
   readonly requests: ReceivedRequest[];

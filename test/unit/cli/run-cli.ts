@@ -2,13 +2,13 @@ import { Readable, Writable } from "node:stream";
 import type { CliIo } from "../../../src/cli/cli-io.ts";
 import { main } from "../../../src/cli/main.ts";
 
-export interface CliRun {
+interface CliRun {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-export interface FakeIo {
+interface FakeIo {
   readonly io: CliIo;
   readonly interrupt: (reason: unknown) => void;
   readonly output: () => { stdout: string; stderr: string };

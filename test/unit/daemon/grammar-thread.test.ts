@@ -30,6 +30,10 @@ describe("the thread that makes grammars", () => {
     ],
     ["the calls of tools", { kind: "calls", tools: [{ name: "add" }], answer: { type: "object" } }],
     ["the rest of an answer", { kind: "rest", grammar: 'root ::= "yes" | "no"', beginning: "y" }],
+    [
+      "what llama.cpp leaves out of schemas",
+      { kind: "llama", schemas: [{ type: "object" }, { properties: { a: { not: {}, minimum: "x" } } }] },
+    ],
     ["an answer that has begun otherwise", { kind: "rest", grammar: 'root ::= "yes"', beginning: "n" }],
   ])("makes what would be made here: %s", async (_what, work) => {
     expect(await thread.make(work, NEVER)).toEqual(makeGrammar(work));
@@ -72,6 +76,11 @@ describe("the thread that makes grammars", () => {
       "the rest of an answer",
       { kind: "rest", grammar: 'root ::= ("a" | "a" root)*', beginning: "a".repeat(50_000) },
       { kind: "made", grammar: undefined },
+    ],
+    [
+      "what llama.cpp leaves out of schemas",
+      { kind: "llama", schemas: [{ pattern: "(a|b)?".repeat(40_000) }] },
+      { kind: "llama", missing: [{ dropped: [], lost: [{ path: "", keyword: "parameters" }] }] },
     ],
   ])("ends with what takes too long: %s", async (_what, work, result) => {
     const impatient = new GrammarThread(1);

@@ -54,6 +54,21 @@ test("a call waits for a cancelled one that still has its slot, when the only ot
   expect(generated()).toEqual([undefined, 0, undefined]);
 });
 
+test("a call that waits for a cancelled one has the slot that another lets go meanwhile", async () => {
+  const { handle, sent } = handleOf(2);
+  const leave = new AbortController();
+  handle.generate(promptRequest("hi"), () => {}, leave.signal).catch(() => {});
+  leave.abort();
+  await turn();
+  void handle.slots({ action: "reserve", slot: 0 }, NEVER);
+  handle.generate(promptRequest("hi"), () => {}, NEVER).catch(() => {});
+  await turn();
+  expect(sent.at(-1)).toMatchObject({ type: "slots" });
+  void handle.slots({ action: "release", slot: 0 }, NEVER);
+  await turn();
+  expect(sent.map(({ type }) => type).slice(-2)).toEqual(["slots", "generate"]);
+});
+
 test("a call has the slot that another has let go", async () => {
   const { handle, sent } = handleOf(1);
   void handle.slots({ action: "reserve", slot: 0 }, NEVER);

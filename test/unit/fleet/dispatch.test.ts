@@ -8,7 +8,11 @@ const model = cardModel("tiny");
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-function dispatchAlone(missing?: ServiceError, connection = { isConnected: true }): Dispatch {
+function dispatchAlone(
+  unreachable?: ServiceError,
+  connection = { isConnected: true },
+  expected?: ServiceError,
+): Dispatch {
   const self = { card: card("desk"), beat: beat("desk"), model: () => undefined };
   const begunAt = performance.now();
   const presence: DispatchOptions["presence"] = {
@@ -21,7 +25,8 @@ function dispatchAlone(missing?: ServiceError, connection = { isConnected: true 
     machines: [],
     get: () => undefined,
     onChange: () => () => true,
-    missing: () => missing,
+    unreachable: () => unreachable,
+    missing: () => unreachable ?? expected,
   };
   const models: DispatchOptions["models"] = {
     defaultAlias: undefined,
@@ -62,6 +67,15 @@ test("a model that nobody has any more is not there", async () => {
   const begun = dispatch.begin({ ...model, adapter: undefined }, async () => ({}), { marks: [], signal });
   await expect(begun).rejects.toMatchObject({ code: "model_not_found" });
   dispatch.close();
+});
+
+test("a model whose machine is expected back may be asked for again at once", async () => {
+  const expected = new ServiceError("fleet_unreachable", "it restarts");
+  const dispatch = dispatchAlone(undefined, undefined, expected);
+  const failure = failureOf(dispatch);
+  await vi.advanceTimersByTimeAsync(100);
+  dispatch.close();
+  expect(failure()).toBe(expected);
 });
 
 const UNREACHABLE = new ServiceError("fleet_unreachable", "no NATS server");

@@ -163,12 +163,57 @@ describe.skipIf(NATS_SERVER === null)("what harms batches of a fleet", () => {
     expect(await outputOf(two.batches, id)).toHaveLength(3);
   });
 
+  test.each(["reads its input", "queues its lines"])(
+    "one whose leader has lost its lease while it %s is run once",
+    async (step) => {
+      const ran: string[] = [];
+      // It cannot run any itself.
+      const one = await fleet.join("one", { models: {} });
+      const two = await fleet.join("two", {
+        runLine: async (line, signal) => {
+          const { line: text }: { line: string } = JSON.parse(line.body);
+          ran.push(text);
+          return await waiting(line, signal);
+        },
+      });
+      const [isThere, goesOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const stop = async (): Promise<void> => {
+        isThere.resolve();
+        await goesOn.promise;
+      };
+      const get = one.place.get.bind(one.place);
+      one.place.get = async (kind, subject) => {
+        if (step.startsWith("reads") && subject.includes(".file.") && kind === "batchdata") await stop();
+        return await get(kind, subject);
+      };
+      let puts = 0;
+      const put = one.place.put.bind(one.place);
+      one.place.put = async (subject, ...rest) => {
+        if (step.startsWith("queues") && subject.includes(".batchwork.") && (puts += 1) === 5) await stop();
+        return await put(subject, ...rest);
+      };
+      const lines = named(60);
+      const { id } = await createBatch(one.batches, lines);
+      await isThere.promise;
+      await put(one.place.subject("batches", "lease", id), encode({ holder: "" }));
+      await answers(two, id, 1);
+      goesOn.resolve();
+      // All that it still does, or would do, to the lines.
+      await sleep(300);
+      isOpen.resolve();
+      await reaches(two, id, "completed");
+      expect(ran.toSorted()).toEqual(lines.toSorted());
+      expect((await batchOf(two, id)).counts).toMatchObject({ succeeded: 60 });
+    },
+  );
+
   test("a line that cannot be read does not let others go on unattended", async () => {
     const one = await fleet.join("one", { runLine: waiting });
     const { id } = await createBatch(one.batches, named(3));
     await answers(one, id, 1);
     const lines = [{ number: 9, start: 10_000_000, length: 5 }];
-    await one.place.put(one.place.subject("batchwork", id, "0"), encode({ lines }));
+    const [queue = ""] = await one.place.subjects("batchwork", one.place.subject("batchwork", id, ">"));
+    await one.place.put(queue, encode({ lines }));
     await expect
       .poll(
         async () => await one.place.subjects("batchdata", one.place.subject("batchdata", "answer", id, "9")),
@@ -196,6 +241,20 @@ describe.skipIf(NATS_SERVER === null)("what harms batches of a fleet", () => {
     expect((await one.batches.content(undefined, id, ["batch"])).size).toBe(10);
     const left = await one.place.subjects("batchdata", one.place.subject("batchdata", "file", id, "*"));
     expect(left).toHaveLength(1);
+  });
+
+  test("one that ends while it is cancelled has been cancelled", async () => {
+    const one = await fleet.join("one", { runLine: waiting });
+    const two = await fleet.join("two", { models: {} });
+    const { id } = await createBatch(one.batches, named(3));
+    await answers(one, id, 1);
+    const put = two.place.put.bind(two.place);
+    two.place.put = async (subject, ...rest) => {
+      const number = await put(subject, ...rest);
+      if (subject.endsWith(`.batch.${id}`)) await reaches(one, id, "cancelled");
+      return number;
+    };
+    expect(await two.batches.cancel(undefined, TEXT_API, id)).toMatchObject({ id, status: "cancelled" });
   });
 
   test("an output is kept as long as it says, though its batch is older", async () => {

@@ -113,6 +113,23 @@ describe.skipIf(NATS_SERVER === null)("batches of a fleet", () => {
     ]);
   });
 
+  test("lines wait for a machine with their model that has just left", async () => {
+    const one = await fleet.join("one", { models: {} });
+    await (await fleet.join("two")).close();
+    const { id } = await createBatch(one.batches, ["m/0", "typo/0", "m/1"]);
+    const waiting = async (): Promise<string | undefined> =>
+      (await one.batches.batch(undefined, TEXT_API, id)).waiting;
+    await expect.poll(waiting, { interval: 20 }).toBe("waits for a machine that has m");
+    await fleet.join("three", { models: { renamed: "m" } });
+    await expect.poll(async () => await status(one, id), { interval: 20 }).toBe("completed");
+    expect(await outputOf(one.batches, id)).toEqual([
+      ["m/0", "succeeded", "renamed"],
+      // By whoever leads.
+      ["typo/0", "succeeded", "typo"],
+      ["m/1", "succeeded", "renamed"],
+    ]);
+  });
+
   test("one that is cancelled on another machine ends on all", async () => {
     const [one, two] = await Promise.all([
       fleet.join("one", { runLine: hanging }),

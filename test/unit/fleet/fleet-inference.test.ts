@@ -47,6 +47,7 @@ async function entrance(options: {
       machines: [other],
       get: () => other,
       onChange: () => () => undefined,
+      unreachable: () => undefined,
       missing: () => undefined,
     },
     models,

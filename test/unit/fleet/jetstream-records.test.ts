@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { configSchema } from "../../../src/config/schema.ts";
 import { RecordsAway } from "../../../src/dialects/shared-records.ts";
 import { JetStreamPlace } from "../../../src/fleet/batches/jetstream-place.ts";
-import { SharingLog } from "../../../src/fleet/batches/sharing-log.ts";
+import { SharingLog } from "../../../src/fleet/jetstream/sharing-log.ts";
 import { FleetConnection } from "../../../src/fleet/fleet-connection.ts";
 import { JetStreamRecords } from "../../../src/fleet/jetstream-records.ts";
 import { NATS_SERVER, type NatsOptions, type NatsServer, startNats } from "../../support/nats-server.ts";
@@ -75,10 +75,15 @@ describe.skipIf(NATS_SERVER === null)("records of a fleet", () => {
     // All that it has done by then.
     const manager = await jetstreamManager(nats);
     await manager.jetstream().publish(connection.subject("kept", "a", "erased"), "");
-    expect(await records.get("a")).toBeUndefined();
-    expect(await records.isErased("a")).toBe(true);
-    // Nothing of it is left but that.
+    let removals = 0;
+    nats.subscribe("$JS.API.STREAM.PURGE.>", { callback: () => void (removals += 1) });
+    for (let time = 0; time < 3; time += 1) {
+      expect(await records.get("a")).toBeUndefined();
+      expect(await records.isErased("a")).toBe(true);
+    }
+    // Nothing of it is left but that, and nobody removes it again.
     expect((await manager.streams.info("t_responses")).state.messages).toBe(1);
+    expect(removals).toBe(1);
   });
 
   test("are marked as erased before anything of them is removed", async () => {

@@ -4,11 +4,11 @@ import { expect, onTestFinished, test } from "vitest";
 import { configSchema } from "../../../src/config/schema.ts";
 import { JetStreamPlace } from "../../../src/fleet/batches/jetstream-place.ts";
 import { LineRuns } from "../../../src/fleet/batches/line-runs.ts";
-import { SharingLog } from "../../../src/fleet/batches/sharing-log.ts";
+import { SharingLog } from "../../../src/fleet/jetstream/sharing-log.ts";
 import { FleetConnection } from "../../../src/fleet/fleet-connection.ts";
 import { NATS_SERVER, startNats } from "../../support/nats-server.ts";
 
-const BATCH = "batch_f00";
+const BATCH = { id: "batch_f00", queue: "0" };
 const LINE = { number: 1, start: 0, length: 1 };
 
 test.skipIf(NATS_SERVER === null)(
@@ -29,16 +29,16 @@ test.skipIf(NATS_SERVER === null)(
     const runs = new LineRuns(
       new JetStreamPlace(connection, "t", logger, new SharingLog(connection, logger)),
     );
-    expect(await runs.hasAny(BATCH, 1)).toBe(false);
+    expect(await runs.hasAny(BATCH)).toBe(false);
     await runs.add(BATCH, 0, [LINE]);
-    expect(await runs.hasAny(BATCH, 1)).toBe(true);
+    expect(await runs.hasAny(BATCH)).toBe(true);
     const run = await runs.take(BATCH, 0);
     expect(run?.lines).toEqual([LINE]);
-    expect(await runs.hasAny(BATCH, 1)).toBe(true);
+    expect(await runs.hasAny(BATCH)).toBe(true);
     run?.done();
-    await expect.poll(async () => await runs.hasAny(BATCH, 1), { interval: 10 }).toBe(false);
+    await expect.poll(async () => await runs.hasAny(BATCH), { interval: 10 }).toBe(false);
     expect(await runs.groups(BATCH)).toEqual(new Set([0]));
     await runs.add(BATCH, 0, [LINE]);
-    expect(await runs.hasAny(BATCH, 1)).toBe(true);
+    expect(await runs.hasAny(BATCH)).toBe(true);
   },
 );

@@ -2,7 +2,7 @@ import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type Beat, type Card, MOST_CARD_BYTES } from "../../../src/fleet/card.ts";
 import { Presence, SILENCE_MS } from "../../../src/fleet/presence.ts";
-import { card, cardModel, beat, FleetWire } from "../../support/fleet-wire.ts";
+import { beat, card, cardModel, FleetWire, idOf } from "../../support/fleet-wire.ts";
 
 const logger = pino({ level: "silent" });
 
@@ -50,6 +50,42 @@ describe("the machines that are present", () => {
     third.presence.close();
     third.connection.publish("fleet.presence", json({ ...two.beat, state: "gone" }));
     expect(names(first.presence)).toEqual([]);
+  });
+
+  test("are expected back for an hour, under the same name", async () => {
+    const [first, second] = [machine(wire, one), machine(wire, two)];
+    const departed = (): string[] => first.presence.departed.map((each) => each.card.name);
+    await vi.advanceTimersByTimeAsync(600);
+    expect(departed()).toEqual([]);
+    second.presence.close();
+    await vi.advanceTimersByTimeAsync(SILENCE_MS + 600);
+    expect(departed()).toEqual(["two"]);
+    const again = { card: { ...card("again"), name: "two" }, beat: beat("again") };
+    const third = machine(wire, again);
+    await vi.advanceTimersByTimeAsync(600);
+    expect(departed()).toEqual([]);
+    third.presence.close();
+    await vi.advanceTimersByTimeAsync(SILENCE_MS + 600);
+    expect(first.presence.departed.map((each) => each.card.id)).toEqual([again.card.id]);
+    await vi.advanceTimersByTimeAsync(59 * 60_000);
+    expect(departed()).toEqual(["two"]);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(departed()).toEqual([]);
+  });
+
+  test("that have left are remembered in part when there are more than anybody has", async () => {
+    const first = machine(wire, one);
+    const forger = wire.connect();
+    for (let index = 0; index < 100; index += 1) {
+      const forged = card(`${index}`);
+      forger.listen(forger.subject("card", forged.id), (_data, _subject, reply) => reply?.(json(forged)));
+      wire.send("fleet.presence", json(beat(`${index}`)));
+      await vi.advanceTimersByTimeAsync(1);
+      wire.send("fleet.presence", json({ ...beat(`${index}`), state: "gone" }));
+    }
+    const departed = first.presence.departed.map((each) => each.card.name);
+    expect(departed).toHaveLength(64);
+    expect(departed.at(-1)).toBe("99");
   });
 
   test("are told of when they come, stop and fall silent, and not while there is no connection", async () => {
@@ -180,6 +216,44 @@ describe("the machines that are present", () => {
     expect(presence.lostMs).toBe(9000);
     await vi.advanceTimersByTimeAsync(3000);
     expect(presence.missing("m")).toBeUndefined();
+  });
+
+  test("are expected back for a minute with their models, also while they start, and no longer once they are back", async () => {
+    const first = machine(wire, one);
+    const withModel = { card: card("two", { models: [cardModel("tiny")] }), beat: beat("two") };
+    const second = machine(wire, withModel);
+    await vi.advanceTimersByTimeAsync(6000);
+    const expected = (): string | undefined => first.presence.missing("tiny")?.message;
+    expect(first.presence.missing("tiny")).toBeUndefined();
+    second.presence.close();
+    await vi.advanceTimersByTimeAsync(SILENCE_MS + 600);
+    expect(first.presence.missing("tiny")).toMatchObject({
+      code: "fleet_unreachable",
+      retryable: true,
+      retryAfterSecs: 5,
+      message: expect.stringMatching(
+        /^The machine two, which has the model "tiny", .* try again in a few seconds/,
+      ),
+    });
+    expect(first.presence.missing("other")).toBeUndefined();
+    // It comes back with another id, and is starting.
+    const ready = beat("back");
+    const self = {
+      card: { ...withModel.card, id: idOf("back") },
+      beat: { ...ready, state: "draining" as Beat["state"] },
+    };
+    const third = machine(wire, self);
+    await vi.advanceTimersByTimeAsync(600);
+    expect(expected()).toMatch(/^The machine two,/);
+    self.beat = ready;
+    await vi.advanceTimersByTimeAsync(600);
+    expect(names(first.presence)).toEqual(["two"]);
+    expect(expected()).toBeUndefined();
+    third.presence.close();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(expected()).toMatch(/^The machine two,/);
+    await vi.advanceTimersByTimeAsync(SILENCE_MS + 600);
+    expect(expected()).toBeUndefined();
   });
 
   test("tell of as many models as fit into a message that others take", async () => {

@@ -19,7 +19,7 @@ export const REQUEST: InferenceRequest = {
 };
 
 /** An inference on fakes that tell what happened to them. */
-export interface Setup {
+interface Setup {
   engine: FakeEngine;
   models: FakeModels;
   metrics: FakeMetrics;

@@ -51,6 +51,10 @@ const LARGE: readonly [string, GrammarWork][] = [
     },
   ],
   [
+    "what llama.cpp leaves out of a long pattern",
+    { kind: "llama", schemas: [{ type: "string", pattern: `^${"(a|[b-z])?".repeat(20_000)}$` }] },
+  ],
+  [
     "a long answer that goes on",
     { kind: "rest", grammar: 'root ::= ("a" | "a" root)*', beginning: "a".repeat(5000) },
   ],

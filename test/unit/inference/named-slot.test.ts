@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { collectAnswer } from "../../../src/inference/collect-answer.ts";
 import type { GenerationEvent } from "../../../src/engine/protocol/generation.ts";
 import { eventsOf } from "../../support/fake-engine.ts";
@@ -27,6 +27,56 @@ describe("a request that names a slot", () => {
     await expect(collectAnswer(first.events)).rejects.toThrow("enough");
     await collectAnswer((await named).events);
     expect(all.engine.reserved).toEqual(new Set());
+    expect(leftOver(all)).toEqual(NOTHING);
+  });
+
+  test.each([
+    ["waits for it", false],
+    ["leaves as it gets it", true],
+  ])("leaves it to the next one that %s, and to nobody in between", async (_what, leaves) => {
+    const all = setup({ slots: 3 });
+    const asked = vi.spyOn(all.engine, "slots");
+    const actions = (): string[] => asked.mock.calls.map(([{ action }]) => action);
+    const end = Promise.withResolvers<void>();
+    all.engine.script = async function* () {
+      yield { type: "start" };
+      await end.promise;
+      yield* events("Hello");
+    };
+    const first = await all.inference.generate({ ...REQUEST, slot: 0 }, never);
+    const leave = new AbortController();
+    const next = all.inference.generate({ ...REQUEST, slot: 0 }, leave.signal);
+    await turn();
+    expect(actions()).toEqual(["reserve"]);
+    all.engine.script = () => events("Hello");
+    end.resolve();
+    await collectAnswer(first.events);
+    if (leaves) leave.abort(new Error("enough"));
+    const ended = await next.then(
+      async (answer) => (await collectAnswer(answer.events)).text,
+      (error: unknown) => error,
+    );
+    expect(ended).toEqual(leaves ? new Error("enough") : "Hello");
+    expect(actions().slice(0, 2)).toEqual(["reserve", "reserve"]);
+    expect(actions().filter((action) => action === "release")).toHaveLength(1);
+    expect(all.engine.reserved).toEqual(new Set());
+    expect(leftOver(all)).toEqual(NOTHING);
+  });
+
+  test("and is refused its turn lets nothing go", async () => {
+    const all = setup({ slots: 2, config: { models: { queue_size: 0 } } });
+    const asked = vi.spyOn(all.engine, "slots");
+    all.engine.script = endless;
+    const leave = new AbortController();
+    const running = [
+      await all.inference.generate(REQUEST, leave.signal),
+      await all.inference.generate(REQUEST, leave.signal),
+    ];
+    const refused = all.inference.generate({ ...REQUEST, slot: 0 }, never);
+    await expect(refused).rejects.toMatchObject({ code: "overloaded" });
+    expect(asked).not.toHaveBeenCalled();
+    leave.abort(new Error("enough"));
+    for (const { events: rest } of running) await expect(collectAnswer(rest)).rejects.toThrow("enough");
     expect(leftOver(all)).toEqual(NOTHING);
   });
 

@@ -2,7 +2,7 @@ import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { onTestFinished } from "vitest";
 import type { QuantizeTensors } from "../../../src/engine/quantize/quantize-tensors.ts";
-import type { FreeSpace } from "../../../src/models/hub/download/snapshot-pull.ts";
+import type { FreeSpace } from "../../../src/files/free-space.ts";
 import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import type { ServiceEvent } from "../../../src/events/service-events.ts";
 import type { CachedModel, HubPullRequest, HubStore } from "../../../src/models/hub/hub-store.ts";
@@ -26,7 +26,7 @@ export const ALIAS = "tiny:1b";
 const ALIASES: AliasTable = new Map([[ALIAS, { repo: "ada/tiny-GGUF", file: "tiny.gguf", tags: [] }]]);
 
 /** A hub whose cache is a folder of files `owner--repo--file`. */
-export class FakeHub implements HubStore {
+class FakeHub implements HubStore {
   readonly folder: string;
   readonly #cached = new Map<string, CachedModel>();
   /** Pulls wait for it. */

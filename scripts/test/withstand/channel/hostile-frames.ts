@@ -14,7 +14,7 @@ const DONE = {
 } as const;
 
 /** What an honest engine may say about a call, one after the other. */
-export function honestMessages(call: number, random: Random): EngineMessage[] {
+function honestMessages(call: number, random: Random): EngineMessage[] {
   const text = (): string => "word ".repeat(random.int(1, 20));
   const logprob = {
     id: 1,
@@ -109,7 +109,7 @@ const CHANGES: readonly ((json: string, random: Random) => string)[] = [
 ];
 
 /** One way to be hostile: bytes to write one after the other, and what to do after them. */
-export interface HostileAnswer {
+interface HostileAnswer {
   readonly name: string;
   readonly pieces: readonly Buffer[];
   /** How the engine goes on when all is written. */

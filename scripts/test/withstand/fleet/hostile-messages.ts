@@ -12,7 +12,7 @@ export interface Message {
 }
 
 /** What the attacker knows of the fleet, as anybody does who may use its server. */
-export interface FleetKnowledge {
+interface FleetKnowledge {
   readonly prefix: string;
   /** Ids of the machines; the first one has the model. */
   readonly machines: readonly string[];
@@ -122,7 +122,7 @@ function storedMessage({ prefix, heard }: FleetKnowledge, random: Random): Messa
           `batches.batch.${id}`,
           `batches.file.${id}`,
           `batches.lease.${id}`,
-          `batchwork.${id}.0`,
+          `batchwork.${id}.0.0`,
           `batchdata.file.${id}.0`,
           `batchdata.answer.${id}.0`,
           "batchnews",

@@ -47,7 +47,7 @@ const reportSchema = z.object({
   /** Those that were made to fail. */
   fired: z.number(),
 });
-export type FaultReport = z.infer<typeof reportSchema>;
+type FaultReport = z.infer<typeof reportSchema>;
 const NO_FAULT = { kind: "none", error: "EIO", after: 0, times: 0 };
 
 /** A real daemon whose system calls fail on command. */

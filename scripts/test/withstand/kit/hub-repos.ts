@@ -10,7 +10,7 @@ import { writeGguf } from "../../../../test/support/gguf-writer.ts";
 import type { Findings } from "./findings.ts";
 import type { Random } from "./random.ts";
 
-export interface Repos {
+interface Repos {
   readonly content: Readonly<Record<string, FixtureRepo>>;
   /** A hub spec for each model. */
   readonly specs: readonly string[];

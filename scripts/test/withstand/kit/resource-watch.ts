@@ -110,13 +110,13 @@ export class ResourceWatch {
  * By how much a value grows over all samples, as far as that is still held when nothing is done any more: on a slow machine,
  * an engine that a request has loaded may live through the whole end of a run, and is no leak.
  */
-export function growthOf(values: readonly number[], quiet: readonly number[]): number {
+function growthOf(values: readonly number[], quiet: readonly number[]): number {
   const trend = slope(values) * values.length;
   return Math.min(trend, Math.min(...quiet) - Math.min(...values.slice(0, FIRST_SAMPLES)));
 }
 
 /** By how much a value grows from one sample to the next, by least squares. */
-export function slope(values: readonly number[]): number {
+function slope(values: readonly number[]): number {
   const middle = (values.length - 1) / 2;
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
   let above = 0;

@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { toError } from "../../../../src/errors/to-error.ts";
 
 /** Length of a run, and its seed. */
 export interface RunOptions {
@@ -49,7 +50,7 @@ function parse(help: string, seconds: number) {
       },
     }).values;
   } catch (error) {
-    return refuse(error instanceof Error ? error.message : String(error), help);
+    return refuse(toError(error).message, help);
   }
 }
 

@@ -6,9 +6,9 @@ import { WebSocket } from "ws";
 import type { Random } from "./random.ts";
 
 /** One action of a user; rejects if it fails. */
-export type Deed = (random: Random, number: number) => Promise<void>;
+type Deed = (random: Random, number: number) => Promise<void>;
 
-export interface SoakTarget {
+interface SoakTarget {
   readonly url: string;
   readonly socket: string;
   /** A small model file that is loaded under several names. */
@@ -141,7 +141,7 @@ export function soakDeeds({
         ),
     ],
     ["tokens", 2, async (random) => void (await post("/tokenize", { content: prompt(random) }))],
-    ["over the socket file", 3, async () => await getOverSocket(socket, "/api/models")],
+    ["over the socket file", 3, async () => await listOverSocket(socket)],
     ["a connection of its own", 3, async () => await getAlone(`${url}/health`)],
     [
       "a model made, copied and deleted",
@@ -225,8 +225,8 @@ async function chatOverSocket(url: string, content: string): Promise<void> {
   }).finally(() => client.terminate());
 }
 
-function getOverSocket(socketPath: string, path: string): Promise<void> {
-  return finished(http.get({ socketPath, path, agent: false }));
+function listOverSocket(socketPath: string): Promise<void> {
+  return finished(http.get({ socketPath, path: "/api/models", agent: false }));
 }
 
 function getAlone(address: string): Promise<void> {

@@ -12,7 +12,7 @@ import {
 import { shardFiles } from "../../../../src/models/names/shards.ts";
 import { mapFields, writeField } from "./field-map.ts";
 
-export const SHAPE = {
+const SHAPE = {
   embedding: 32,
   feedForward: 64,
   blocks: 2,

@@ -17,10 +17,3 @@ export function memoryOf(pid: number): { now: number; peak: number } {
     Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1] ?? 0) * 1024;
   return { now: bytes("VmRSS"), peak: bytes("VmHWM") };
 }
-
-/** Milliseconds of processor time that a process has used in all its threads. */
-export function processorTimeOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-  // utime and stime, in hundredths of a second.
-  return (Number(fields[11]) + Number(fields[12])) * 10;
-}

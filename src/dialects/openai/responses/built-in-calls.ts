@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { ToolCall } from "../../../engine/protocol/generation.ts";
+import { tryJson } from "../../../json/try-json.ts";
 import type { BuiltInTool } from "./response-tools.ts";
 
 const common = { id: z.string(), call_id: z.string() };
@@ -62,7 +63,7 @@ export function toBuiltInCall(
   call: { readonly callId: string; readonly arguments: string },
   newId: (prefix: string) => string,
 ): BuiltInCall | undefined {
-  const value = parsed(call.arguments);
+  const value = tryJson(call.arguments);
   const head = { id: newId(PREFIX[tool]), call_id: call.callId, status: "completed" } as const;
   if (tool === "shell") {
     const { data } = argumentsOf.shell.safeParse(value);
@@ -74,14 +75,6 @@ export function toBuiltInCall(
   }
   const { data } = argumentsOf.apply_patch.safeParse(value);
   return data && { ...head, type: "apply_patch_call", operation: data };
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** A call of a built-in tool as it comes back, from this daemon or from another server. */

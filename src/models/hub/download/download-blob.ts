@@ -26,7 +26,7 @@ interface BlobDownload extends Pick<PullTools, "lock" | "sleep" | "stallTimeoutM
 /**
  * Downloads one blob into the cache: resumes a partial download, survives disconnects, checks the digest and only then
  * renames the file. Waits if another process is downloading the same blob.
- * @throws ServiceError checksum_mismatch; HubFailure; the signal's reason; what the disk says.
+ * @throws ServiceError checksum_mismatch; a failure of hub-error.ts; the signal's reason; what the disk says.
  */
 export async function downloadBlob(download: BlobDownload, signal: AbortSignal): Promise<void> {
   const { cache, remote } = download;

@@ -1,6 +1,7 @@
-import { statfs, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { ServiceError } from "../../../errors/service-error.ts";
+import { type FreeSpace, gigabytes, RESERVE_BYTES } from "../../../files/free-space.ts";
 import { removeFile } from "../../../files/remove-file.ts";
 import type { FolderLock } from "../../../files/folder-lock.ts";
 import { replaceFile } from "../../../files/replace-file.ts";
@@ -13,9 +14,6 @@ import type { PullMeter } from "./pull-meter.ts";
 import type { RepoFile, RepoListing } from "../hub-store.ts";
 import type { Sleep } from "../remote/retry.ts";
 import type { SharedDownloads } from "./shared-downloads.ts";
-
-/** Disk space left free for other uses: logs, the system, a browser's cache. */
-const RESERVE_BYTES = 256 * 1024 * 1024;
 
 /** Shared by all downloads of a store. */
 export interface PullTools {
@@ -119,21 +117,4 @@ export class SnapshotPull {
   #isPlaced(file: RepoFile): Promise<boolean> {
     return this.#cache.isWhole(this.#target(file), file.size);
   }
-}
-
-/** Bytes that an unprivileged process may still write in a folder; undefined if unknown. */
-export type FreeSpace = (folder: string) => Promise<number | undefined>;
-
-export const freeSpace: FreeSpace = async (folder) => {
-  try {
-    const { bavail, bsize } = await statfs(folder);
-    // Some network file systems report nothing at all.
-    return bsize === 0 ? undefined : bavail * bsize;
-  } catch {
-    return undefined;
-  }
-};
-
-function gigabytes(bytes: number): string {
-  return `${(bytes / 1e9).toFixed(2)} GB`;
 }

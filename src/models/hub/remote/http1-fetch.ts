@@ -4,7 +4,7 @@ import type { Dispatcher } from "undici";
 const THIS_MACHINE = ["localhost", "127.0.0.1", "[::1]"];
 
 /** Proxies from the environment, by the protocol of the requests that they are for. */
-export interface ProxySettings {
+interface ProxySettings {
   readonly http: string | undefined;
   readonly https: string | undefined;
   /** Hosts that are reached without a proxy, separated by commas. */

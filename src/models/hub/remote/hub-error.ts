@@ -1,3 +1,4 @@
+import { isDiskFull } from "../../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../../errors/service-error.ts";
 import type { HubFetch } from "./hub-fetch.ts";
 
@@ -92,18 +93,10 @@ function unreachable(message: string, cause: HubHttpFailure | Error): ServiceErr
   });
 }
 
-function isDiskFull(error: unknown): boolean {
-  if (!(error instanceof Error) || !("code" in error)) return false;
-  return error.code === "ENOSPC" || error.code === "EDQUOT";
-}
-
 /**
- * A failure between Daybreak and the hub. Not a ServiceError, because most of these are retried and never reach a
- * client.
+ * An answer with an error status. Like the other failures between Daybreak and the hub below, it is not a ServiceError,
+ * because most of these are retried and never reach a client.
  */
-export type HubFailure = HubHttpFailure | HubNetworkFailure | HubAnswerFailure | StaleRemoteFailure;
-
-/** An answer with an error status. */
 export class HubHttpFailure extends Error {
   override readonly name = "HubHttpFailure";
   readonly status: number;

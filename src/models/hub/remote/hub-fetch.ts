@@ -1,4 +1,5 @@
 import { ServiceError } from "../../../errors/service-error.ts";
+import { toError } from "../../../errors/to-error.ts";
 import { HubAnswerFailure, HubHttpFailure, HubNetworkFailure } from "./hub-error.ts";
 
 /** The hub itself redirects once or twice; browsers stop at 20. */
@@ -218,7 +219,7 @@ export async function discard(response: Response): Promise<void> {
 
 function networkFailure(error: unknown): HubNetworkFailure {
   const reason = innermost(error);
-  const message = reason instanceof Error ? reason.message : String(reason);
+  const message = toError(reason).message;
   const code = reason instanceof Error && "code" in reason ? String(reason.code) : "";
   if (NO_TRUST.test(code))
     return new HubNetworkFailure(

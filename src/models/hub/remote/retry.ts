@@ -1,4 +1,4 @@
-import { setTimeout as delay } from "node:timers/promises";
+import { toError } from "../../../errors/to-error.ts";
 import type { HubRetry } from "../../pull-progress.ts";
 import { HubHttpFailure, HubNetworkFailure, isContradiction, isTransient } from "./hub-error.ts";
 
@@ -16,15 +16,6 @@ const LONGEST_RETRY_AFTER_SECS = 60;
 
 /** Waits; rejects with the signal's reason when it aborts. */
 export type Sleep = (ms: number, signal: AbortSignal) => Promise<void>;
-
-export const sleep: Sleep = async (ms, signal) => {
-  try {
-    await delay(ms, undefined, { signal });
-  } catch (error) {
-    signal.throwIfAborted();
-    throw error;
-  }
-};
 
 interface BackOffOptions {
   readonly sleep: Sleep;
@@ -59,7 +50,7 @@ export class BackOff {
     const asked = error instanceof HubHttpFailure ? (error.retryAfterSecs ?? 0) : 0;
     if (asked > LONGEST_RETRY_AFTER_SECS) throw error;
     const waitMs = Math.max(backOff, asked * 1000);
-    onRetry({ reason: error instanceof Error ? error.message : String(error), waitMs });
+    onRetry({ reason: toError(error).message, waitMs });
     await wait(waitMs, signal);
   }
 

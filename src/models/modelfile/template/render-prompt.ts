@@ -5,7 +5,7 @@ import { GoRenderer, type GoValue } from "./go-renderer.ts";
 import { parseGoTemplate } from "./go-template.ts";
 
 /** What a template shows of a request that is not a chat. */
-export interface PromptFields {
+interface PromptFields {
   readonly system: string;
   readonly prompt: string;
   readonly suffix: string;

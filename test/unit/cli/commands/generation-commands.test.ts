@@ -5,22 +5,14 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Interruption } from "../../../../src/cli/cli-error.ts";
 import { main } from "../../../../src/cli/main.ts";
-import { type FakeRoutes, ndjson, refuse, startFakeDaemon } from "../fake-daemon.ts";
-import { fakeIo, runCli } from "../run-cli.ts";
+import { against } from "../against.ts";
+import { ndjson, refuse, startFakeDaemon } from "../fake-daemon.ts";
+import { fakeIo } from "../run-cli.ts";
 
 const summary = { total_duration_ms: 1500, prompt_tokens: 3, completion_tokens: 2, tokens_per_second: 20.04 };
 const piece = (response: string) => ({ model: "tiny", response, done: false });
 const end = { model: "tiny", response: "", done: true, ...summary };
 const answers = { "POST /api/generate": ndjson(piece("Hel"), piece("lo"), end) };
-
-async function against(routes: FakeRoutes, args: string[], options: Parameters<typeof runCli>[1] = {}) {
-  await using daemon = await startFakeDaemon(routes);
-  const run = await runCli([...args, "--url", daemon.url], options);
-  return {
-    ...run,
-    requests: daemon.requests.map(({ method, path: route, body }) => [`${method} ${route}`, body]),
-  };
-}
 
 let folder: string;
 beforeAll(() => {
@@ -34,7 +26,7 @@ describe("run", () => {
   it("prints the answer alone, ended by a newline", async () => {
     const { code, stdout, stderr, requests } = await against(answers, ["run", "Say", "hello"]);
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: "Hello\n", stderr: "" });
-    expect(requests).toEqual([["POST /api/generate", { prompt: "Say hello", stream: true }]]);
+    expect(requests.at(-1)).toEqual(["POST /api/generate", { prompt: "Say hello", stream: true }]);
   });
 
   it("sends every option that was given, and no other", async () => {
@@ -49,7 +41,7 @@ describe("run", () => {
       path.join(folder, "image.png"),
       "there",
     ]);
-    expect(requests[0]?.[1]).toEqual({
+    expect(requests.at(-1)?.[1]).toEqual({
       prompt: "hi there",
       stream: true,
       model: "tiny",
@@ -65,12 +57,30 @@ describe("run", () => {
     });
   });
 
+  it("takes the model as Ollama does, before the prompt, if the daemon has it or it has a tag", async () => {
+    const routes = { ...answers, "GET /api/models/tiny": { state: "loaded" } };
+    const sent = async (words: string[], options = {}): Promise<unknown> =>
+      (await against(routes, ["run", ...words], options)).requests.at(-1)?.[1];
+    expect(await sent(["tiny", "Say hello"])).toEqual({ model: "tiny", prompt: "Say hello", stream: true });
+    expect(await sent(["qwen3:0.6b", "Hi"])).toMatchObject({ model: "qwen3:0.6b", prompt: "Hi" });
+    expect(await sent(["tiny"], { stdin: "Hi" })).toMatchObject({ model: "tiny", prompt: "Hi" });
+    expect(await sent(["tiny", "words", "-m", "other"])).toMatchObject({
+      model: "other",
+      prompt: "tiny words",
+    });
+    for (const prompt of ["https://example.com is what?", "Translate: cat", "12:30 is when?", "tall tales"])
+      expect(await sent(prompt.split(" "))).toEqual({ prompt, stream: true });
+    const { code, stderr } = await against(routes, ["run", "tiny"]);
+    expect(stderr).toContain("To have a conversation with this model: daybreak chat tiny");
+    expect(code).toBe(2);
+  });
+
   it.each([
     ["json", "json"],
     ['{"type":"string"}', { type: "string" }],
   ])("takes --format %s", async (format, sent) => {
     const { requests } = await against(answers, ["run", "hi", "--format", format]);
-    expect(requests[0]?.[1]).toMatchObject({ format: sent });
+    expect(requests.at(-1)?.[1]).toMatchObject({ format: sent });
   });
 
   it.each([
@@ -78,7 +88,7 @@ describe("run", () => {
     ["a part of it", ["run", "Summarize:", "-", "In one word."], "Summarize: \nfrom a pipe\n In one word."],
   ])("reads %s from standard input", async (_what, args, prompt) => {
     const { requests } = await against(answers, args, { stdin: "from a pipe\n" });
-    expect(requests[0]?.[1]).toMatchObject({ prompt });
+    expect(requests.at(-1)?.[1]).toMatchObject({ prompt });
   });
 
   it.each([
@@ -117,7 +127,7 @@ describe("run", () => {
     const whole = { ...piece("Hello"), done: true, ...summary };
     const { stdout, requests } = await against({ "POST /api/generate": whole }, ["run", "hi", "--json"]);
     expect(JSON.parse(stdout)).toEqual(whole);
-    expect(requests[0]?.[1]).toEqual({ prompt: "hi" });
+    expect(requests.at(-1)?.[1]).toEqual({ prompt: "hi" });
   });
 
   it("says so when it waits for the daemon to load the model", async () => {
@@ -150,7 +160,7 @@ describe("run", () => {
           response.end('{"status":"loaded","alias":"tiny","parameters":1,"context_size":1,"gpu_layers":0}');
         },
       },
-      ["run", "hi"],
+      ["run", "Say hi"],
     );
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: "Hello\n", stderr: "Loading tiny ...\n" });
     expect(requests.map(([route]) => route)).toEqual([

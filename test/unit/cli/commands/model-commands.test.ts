@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { type FakeRoutes, ndjson, refuse, startFakeDaemon } from "../fake-daemon.ts";
-import { runCli } from "../run-cli.ts";
+import { against } from "../against.ts";
+import { ndjson, refuse } from "../fake-daemon.ts";
 
 const tiny = {
   alias: "tiny",
@@ -29,15 +29,6 @@ const big = {
 };
 
 /** Runs a command against a daemon with these routes; returns what it printed and what the daemon was asked. */
-async function against(routes: FakeRoutes, args: string[], options: Parameters<typeof runCli>[1] = {}) {
-  await using daemon = await startFakeDaemon(routes);
-  const run = await runCli([...args, "--url", daemon.url], options);
-  return {
-    ...run,
-    requests: daemon.requests.map(({ method, path: route, body }) => [`${method} ${route}`, body]),
-  };
-}
-
 describe("list", () => {
   const routes = { "GET /api/models": { models: [tiny, big] } };
 

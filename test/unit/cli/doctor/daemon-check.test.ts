@@ -92,6 +92,24 @@ describe.skipIf(process.platform === "win32")("the daemon and its places", () =>
     });
   });
 
+  it("are not the daemon's where another one has its port", async () => {
+    await using another = await startFakeDaemon(ROUTES);
+    const port = portOf(another.url);
+    const at = async (http_endpoint: string): Promise<string | undefined> => {
+      const status = { ...STATUS, http_endpoint };
+      const routes = { ...ROUTES, "GET /api/system/status": status };
+      await using bySocket = await startFakeDaemon(routes, { ipc: true });
+      return (await look(bySocket.socket, port))["Port"];
+    };
+    expect(await at(`http://0.0.0.0:${port}`)).toBe(`ok: 127.0.0.1:${port}: the daemon listens there`);
+    expect(await at("http://127.0.0.1:1234")).toBe(
+      `note: 127.0.0.1:${port}: another daemon listens there; the one at the socket listens at http://127.0.0.1:1234`,
+    );
+    expect(await at("")).toMatch(
+      /^note: .* another daemon listens there; the one at the socket has no port$/,
+    );
+  });
+
   it("are called by the port alone where the daemon may listen at another address", async () => {
     await using byPort = await startFakeDaemon(ROUTES);
     await using bySocket = await startFakeDaemon(ROUTES, { ipc: true });

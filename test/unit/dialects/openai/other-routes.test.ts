@@ -1,17 +1,9 @@
-import OpenAI, { NotFoundError } from "openai";
+import { NotFoundError } from "openai";
 import { describe, expect, test } from "vitest";
 import { fakeModel } from "../../../support/fake-models.ts";
 import { PLAIN_TEXT, WITH_LOGPROBS } from "../recorded-events.ts";
-import { fetchOf, sseEvents, testApp, type TestApp } from "../../../support/test-app.ts";
-
-function clientOf(all: TestApp): OpenAI {
-  return new OpenAI({
-    baseURL: "http://daybreak.test/v1",
-    apiKey: "any",
-    fetch: fetchOf(all),
-    maxRetries: 0,
-  });
-}
+import { sseEvents, testApp } from "../../../support/test-app.ts";
+import { clientOf } from "./chat-client.ts";
 
 /** The fake engine has a token for each byte. */
 function bytes(text: string): number[] {
@@ -176,9 +168,9 @@ describe("embeddings", () => {
   test.for<[string, object, string]>([
     ["an empty text", { input: "" }, "input"],
     ["no text", { input: [] }, "input"],
-    ["an empty text among others", { input: ["a", ""] }, "input.1"],
+    ["an empty text among others", { input: ["a", ""] }, "input[1]"],
     ["tokens that no text gives", { input: [0xf0, 0x9f] }, "input"],
-    ["such tokens among others", { input: [[97], [0xf0, 0x9f]] }, "input.1"],
+    ["such tokens among others", { input: [[97], [0xf0, 0x9f]] }, "input[1]"],
     ["more dimensions than there are", { input: "a", dimensions: 3 }, "dimensions"],
     ["another format", { input: "a", encoding_format: "int8" }, "encoding_format"],
   ])("refuse %s", async ([, body, param]) => {

@@ -41,7 +41,7 @@ export function storeAt(
 export const SPEC: HubSpec = { owner: "ada", repo: "tiny-GGUF" };
 export const REPO = "ada/tiny-GGUF";
 
-export interface PullOptions {
+interface PullOptions {
   readonly spec?: HubSpec;
   readonly projector?: HubPullRequest["projector"];
   readonly onProgress?: (progress: PullProgress) => void;

@@ -1,4 +1,3 @@
-import OpenAI from "openai";
 import { accumulateResponse } from "openai/lib/responses/ResponseAccumulator";
 import type { Response as OpenAIResponse, ResponseStreamEvent } from "openai/resources/responses/responses";
 import { describe, expect, test } from "vitest";
@@ -8,9 +7,10 @@ import {
 } from "../../../../../src/dialects/openai/responses/response-object.ts";
 import { toInferenceRequest } from "../../../../../src/dialects/openai/responses/response-request.ts";
 import { responseRequestSchema } from "../../../../../src/dialects/openai/responses/response-schema.ts";
-import { fetchOf, sseEvents, testApp, type TestApp } from "../../../../support/test-app.ts";
+import { sseEvents, testApp, type TestApp } from "../../../../support/test-app.ts";
 import { CUSTOM_CALLS } from "../custom-tools/custom-events.ts";
 import { ACTION, body, BUILT_IN, BUILT_IN_CALLS, EXEC, PATCH_TOOL, UPDATE } from "./client-run-requests.ts";
+import { clientOf } from "../chat-client.ts";
 
 const PATH = "/v1/responses";
 const builtInCall = (number: number) => ({
@@ -18,15 +18,6 @@ const builtInCall = (number: number) => ({
   call_id: `call_${number}`,
   status: "completed",
 });
-
-function clientOf(all: TestApp): OpenAI {
-  return new OpenAI({
-    baseURL: "http://daybreak.test/v1",
-    apiKey: "any",
-    fetch: fetchOf(all),
-    maxRetries: 0,
-  });
-}
 
 async function responseOf(all: TestApp, fields: object = {}): Promise<ResponseObject> {
   const answer = await all.post(PATH, { ...body, ...fields });

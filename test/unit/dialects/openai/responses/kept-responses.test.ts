@@ -1,19 +1,11 @@
-import OpenAI, { BadRequestError, NotFoundError } from "openai";
+import { BadRequestError, NotFoundError } from "openai";
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "../../../../../src/errors/service-error.ts";
 import { PLAIN_TEXT, THINKING_AND_TOOLS } from "../../recorded-events.ts";
-import { fetchOf, testApp, type TestApp } from "../../../../support/test-app.ts";
+import { testApp, type TestApp } from "../../../../support/test-app.ts";
+import { clientOf } from "../chat-client.ts";
 
 const body = { model: "fake", input: "hi" };
-
-function clientOf(all: TestApp): OpenAI {
-  return new OpenAI({
-    baseURL: "http://daybreak.test/v1",
-    apiKey: "any",
-    fetch: fetchOf(all),
-    maxRetries: 0,
-  });
-}
 
 describe("responses that are kept", () => {
   test("go on, without their instructions", async () => {

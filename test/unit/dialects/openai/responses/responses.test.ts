@@ -1,4 +1,4 @@
-import OpenAI, { BadRequestError, InternalServerError, NotFoundError } from "openai";
+import { BadRequestError, InternalServerError, NotFoundError } from "openai";
 import { accumulateResponse } from "openai/lib/responses/ResponseAccumulator";
 import type { Response as OpenAIResponse, ResponseStreamEvent } from "openai/resources/responses/responses";
 import { describe, expect, test } from "vitest";
@@ -14,20 +14,12 @@ import {
   THINKING_AND_TOOLS,
   WITH_LOGPROBS,
 } from "../../recorded-events.ts";
-import { fetchOf, sseEvents, testApp, type TestApp } from "../../../../support/test-app.ts";
+import { sseEvents, testApp } from "../../../../support/test-app.ts";
 import { randomNumbers } from "../../../../support/random-numbers.ts";
+import { clientOf } from "../chat-client.ts";
 
 const PATH = "/v1/responses";
 const body = { model: "fake", input: "hi" };
-
-function clientOf(all: TestApp): OpenAI {
-  return new OpenAI({
-    baseURL: "http://daybreak.test/v1",
-    apiKey: "any",
-    fetch: fetchOf(all),
-    maxRetries: 0,
-  });
-}
 
 /** The events as the official client types them; each is named by its own type. */
 async function eventsOf(answer: Response): Promise<ResponseStreamEvent[]> {
@@ -280,15 +272,15 @@ describe("what cannot be done is refused by its field", () => {
     [{ input: [] }, "input"],
     [{ background: true }, "background"],
     [{ conversation: "conv_1" }, "conversation"],
-    [{ input: [{ type: "item_reference", id: "msg_1" }] }, "input.0.id"],
-    [{ input: [{ type: "hologram", id: "ws_1" }] }, "input.0.type"],
-    [{ input: [{ role: "user", content: [{ type: "input_file" }] }] }, "input.0.content.0"],
+    [{ input: [{ type: "item_reference", id: "msg_1" }] }, "input[0].id"],
+    [{ input: [{ type: "hologram", id: "ws_1" }] }, "input[0].type"],
+    [{ input: [{ role: "user", content: [{ type: "input_file" }] }] }, "input[0].content[0]"],
     [
       { input: [{ role: "user", content: [{ type: "input_image", image_url: "https://a.test/b.png" }] }] },
-      "input.0.content.0.image_url",
+      "input[0].content[0].image_url",
     ],
-    [{ input: [{ role: "user", content: [{ type: "input_image", file_id: "f" }] }] }, "input.0.content.0"],
-    [{ tools: [{ type: "function" }] }, "tools.0.name"],
+    [{ input: [{ role: "user", content: [{ type: "input_image", file_id: "f" }] }] }, "input[0].content[0]"],
+    [{ tools: [{ type: "function" }] }, "tools[0].name"],
     [{ tool_choice: "required" }, "tool_choice"],
     [{ top_logprobs: 21 }, "top_logprobs"],
   ] as const)("refuses %j", async ([wrong, param]) => {

@@ -1,20 +1,11 @@
-import OpenAI from "openai";
 import type { ResponseInputItem } from "openai/resources/responses/responses";
 import { describe, expect, test } from "vitest";
 import type { GenerationEvent } from "../../../../../src/engine/protocol/generation.ts";
-import { fetchOf, testApp, type TestApp } from "../../../../support/test-app.ts";
+import { testApp } from "../../../../support/test-app.ts";
 import { THINKING_AND_TOOLS } from "../../recorded-events.ts";
 import { CUSTOM_CALLS } from "../custom-tools/custom-events.ts";
 import { ACTION, body, BUILT_IN, BUILT_IN_CALLS, EXEC, UPDATE, WEATHER } from "./client-run-requests.ts";
-
-function clientOf(all: TestApp): OpenAI {
-  return new OpenAI({
-    baseURL: "http://daybreak.test/v1",
-    apiKey: "any",
-    fetch: fetchOf(all),
-    maxRetries: 0,
-  });
-}
+import { clientOf } from "../chat-client.ts";
 
 describe("what a response has can be sent back, with the outputs of its calls", () => {
   const outputs: readonly [

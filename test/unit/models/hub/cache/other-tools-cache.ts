@@ -15,7 +15,7 @@ export interface OtherToolsRepo {
 }
 
 /** What the files of a snapshot are: symbolic links to blobs, second names of them, or files with no blob. */
-export type SnapshotFiles = "links" | "second names" | "copies";
+type SnapshotFiles = "links" | "second names" | "copies";
 
 /** Those that lead to blobs and that this system can make; the first is what there is without a choice. */
 export const NAMES_OF_BLOBS: readonly SnapshotFiles[] = FILES_HAVE_LINKS

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseKeepAlive } from "../../../../src/dialects/ollama/keep-alive.ts";
+import { parseDuration } from "../../../src/config/duration.ts";
 
 test.for<[string | number, number | undefined]>([
   ["5m", 300_000],
@@ -23,9 +23,9 @@ test.for<[string | number, number | undefined]>([
   ["5 m", undefined],
   ["m", undefined],
 ])("%j is %s milliseconds", ([value, expected]) => {
-  expect(parseKeepAlive(value)).toBe(expected);
+  expect(parseDuration(value)).toBe(expected);
 });
 
 test("a million digits and no unit are looked through once", () => {
-  expect(parseKeepAlive(`${"1".repeat(1_000_000)}x`)).toBeUndefined();
+  expect(parseDuration(`${"1".repeat(1_000_000)}x`)).toBeUndefined();
 });

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { FewCopies } from "./batch-streams.ts";
+import type { FewCopies } from "./make-stream.ts";
 import { NoJetStream, whyAway } from "./jetstream-errors.ts";
 
 /** What machines share by JetStream, and what is so without it. */
@@ -9,7 +9,10 @@ const LOSSES = {
 };
 type Shared = keyof typeof LOSSES;
 
-/** Tells once what is wrong with what machines share, whoever notices first. */
+/**
+ * Tells once what is wrong with what machines share, whoever notices first; and once more if waiting turns out not to help,
+ * since there is no JetStream.
+ */
 export class SharingLog {
   readonly #server: { readonly where: string; readonly problem: string | undefined };
   readonly #logger: Pick<Logger, "warn" | "info">;
@@ -31,13 +34,13 @@ export class SharingLog {
   }
 
   failed(what: Shared, error: unknown): void {
-    if (this.#told.has(what)) return;
     const hasNothing = error instanceof NoJetStream;
     const loss = hasNothing ? "files, batches and responses are not shared now" : LOSSES[what];
     const problem = `${loss}, since ${whyAway(error, this.#server)}`;
+    const wasTold = hasNothing ? this.#told.get(what) === problem : this.#told.has(what);
     for (const each of hasNothing ? (["batches", "responses"] as const) : [what])
       this.#told.set(each, problem);
-    this.#logger.warn(`fleet: ${problem}`);
+    if (!wasTold) this.#logger.warn(`fleet: ${problem}`);
   }
 
   /** @returns whether it was told that it does not */

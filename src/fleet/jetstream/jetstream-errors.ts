@@ -7,12 +7,15 @@ import {
 import { errors, type NatsConnection } from "@nats-io/transport-node";
 import { ServiceError } from "../../errors/service-error.ts";
 import { toError } from "../../errors/to-error.ts";
+import { askingAgain } from "./ask-again.ts";
 
 const RETRY_AFTER_SECS = 1;
 
 /** JetStream's own numbers of errors. */
 export const WRONG_LAST_SEQUENCE = 10_071;
 export const NO_STREAM = 10_059;
+/** Another message with the same id is not stored yet. */
+export const IN_PROCESS = 10_158;
 /** There is a stream of this name, of which another configuration was asked for. */
 export const NAME_IN_USE = 10_058;
 /** More than one copy was asked for where there can be only one. */
@@ -39,10 +42,13 @@ const NATS_ERRORS = [
   errors.TimeoutError,
 ];
 
-/** @throws NoJetStream, and the errors of NATS */
+/**
+ * JetStream, whose requests are sent again while they have no answer.
+ * @throws NoJetStream, and the errors of NATS
+ */
 export async function openJetStream(nats: NatsConnection, timeoutMs: number): Promise<JetStreamManager> {
   try {
-    return await jetstreamManager(nats, { timeout: timeoutMs });
+    return await jetstreamManager(askingAgain(nats), { timeout: timeoutMs });
   } catch (error) {
     if (!isNotEnabled(error)) throw error;
     const isOfAccount = toError(error).cause instanceof JetStreamApiError;

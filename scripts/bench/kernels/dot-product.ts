@@ -1,4 +1,4 @@
-import { concatBytes, sized, vector } from "../../wasm/linker/byte-writer.ts";
+import { concatBytes, sized, vector } from "../../../wasm/linker/byte-writer.ts";
 
 const I32 = 0x7f;
 /** v128.const with the same byte sixteen times. */

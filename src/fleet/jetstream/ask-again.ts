@@ -1,0 +1,32 @@
+import type { NatsConnection } from "@nats-io/transport-node";
+
+/**
+ * When a request that has no answer is sent again, in milliseconds after the first time. A server says nothing to what comes
+ * while a stream has no leader: for a moment after it has been made, for ten seconds after its leader has died.
+ */
+const AGAIN_MS = [500, 1500, 3500, 6500, 9500];
+const DEFAULT_TIMEOUT_MS = 1000;
+
+/** From then on, a request may have been sent more than once. */
+export const ASKED_ONCE_MS = AGAIN_MS[0] ?? 0;
+
+/** The connection, with requests that are sent again until one of them is answered, within the time that each has. */
+export function askingAgain(nats: NatsConnection): NatsConnection {
+  const request: NatsConnection["request"] = async (subject, data, options) =>
+    await new Promise((resolve, reject) => {
+      const timeout = options?.timeout ?? DEFAULT_TIMEOUT_MS;
+      const timers = AGAIN_MS.filter((ms) => ms < timeout).map((ms) =>
+        setTimeout(() => ask(timeout - ms), ms),
+      );
+      const ask = (leftMs: number): void => {
+        nats
+          .request(subject, data, { ...options, timeout: leftMs })
+          .then(resolve, reject)
+          .finally(() => timers.forEach(clearTimeout));
+      };
+      ask(timeout);
+    });
+  return new Proxy(nats, {
+    get: (target, key): unknown => (key === "request" ? request : Reflect.get(target, key, target)),
+  });
+}

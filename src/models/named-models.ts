@@ -1,0 +1,80 @@
+import type { DefaultModel } from "./default-model.ts";
+import type { EnginePool } from "./loading/engine-pool.ts";
+import { type Lease, notLoaded, stillLoading } from "./loading/lease.ts";
+import type { LoadPlanner } from "./loading/load-planner.ts";
+import type { Residency } from "./models.ts";
+import type { ModelsOptions } from "./models-options.ts";
+import type { Pulls } from "./pulls.ts";
+import type { ModelRecord } from "./registry/model-record.ts";
+import type { ModelRegistry } from "./registry/model-registry.ts";
+
+interface NamedModelsOptions extends Pick<ModelsOptions, "config"> {
+  readonly isBackground: ModelsOptions["isBackground"];
+  readonly registry: ModelRegistry;
+  readonly pool: EnginePool;
+  readonly planner: LoadPlanner;
+  readonly pulls: Pulls;
+  readonly default: DefaultModel;
+}
+
+/** What a name leads to: a model's record, or a lease of the model, which is loaded for it where it has to be. */
+export class NamedModels {
+  readonly #options: NamedModelsOptions;
+
+  constructor(options: NamedModelsOptions) {
+    this.#options = options;
+  }
+
+  async acquire(name: string | undefined, signal: AbortSignal, residency?: Residency): Promise<Lease> {
+    const wanted = name ?? (await this.#options.default.require(this.#isThere));
+    // The usual case, a loaded model by its own name, does not access the disk.
+    const lease = this.#options.pool.tryLease(wanted) ?? (await this.#leaseByName(wanted, signal, residency));
+    if (residency?.keepAliveMs !== undefined) lease.keepFor(residency.keepAliveMs);
+    return lease;
+  }
+
+  /** By a name of its own, or else by "base:adapter" with one of its adapters. */
+  async #leaseByName(name: string, signal: AbortSignal, residency?: Residency): Promise<Lease> {
+    const parts = /^(.+):([^:]+)$/.exec(name);
+    if (!parts || (await this.#isThere(name))) return await this.#loadOnDemand(name, signal, residency);
+    const [, base = "", adapter = ""] = parts;
+    const { pool, registry } = this.#options;
+    const record = pool.model(base)?.plan.record ?? (await registry.find(base));
+    const isAdapter = record?.adapters.some((each) => each.name === adapter) === true;
+    const lease = await this.#loadOnDemand(isAdapter ? base : name, signal, residency);
+    if (isAdapter) lease.adapter = adapter;
+    return lease;
+  }
+
+  /** Loading on demand is allowed unless the configuration forbids it: then by a request with a residency, or after a crash. */
+  async #loadOnDemand(name: string, signal: AbortSignal, residency?: Residency): Promise<Lease> {
+    const { config, isBackground, pool, planner } = this.#options;
+    const { auto_load: loadsOnDemand, keep_alive: keepAliveMs } = config.models;
+    const record = await this.find(name);
+    const { alias } = record;
+    await pool.settled(alias, signal);
+    const present = pool.model(alias);
+    if (!loadsOnDemand && !residency && !pool.hasCrashed(alias) && present?.state !== "loaded") {
+      throw present ? stillLoading(alias, "loaded") : notLoaded(alias);
+    }
+    const mayEvict = isBackground?.() ? "unused" : true;
+    const overrides = { ...residency, keepAliveMs: residency?.keepAliveMs ?? keepAliveMs, mayEvict } as const;
+    return await pool.lease(alias, async () => await planner.plan(record, overrides), signal);
+  }
+
+  /** @throws ServiceError model_not_found, or model_loading during its download */
+  async find(name: string): Promise<ModelRecord> {
+    const { pool, pulls, registry } = this.#options;
+    const record = pool.model(name)?.plan.record ?? (await registry.find(name));
+    if (record) return record;
+    if (pulls.isPulling(name)) throw stillLoading(name, "downloaded");
+    return await registry.require(name);
+  }
+
+  /** Ignores errors of a model; acquiring it throws them. */
+  readonly #isThere = async (name: string): Promise<boolean> =>
+    await this.find(name).then(
+      () => true,
+      () => false,
+    );
+}
