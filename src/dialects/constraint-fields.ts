@@ -76,6 +76,7 @@ export function toConstraint(body: ConstraintBody, own: AskedFormat): RequestedF
       { param: second.param },
     );
   }
+  if (first?.format.type === "json_schema") return { param: first.param, ...first.format };
   return first?.format ?? { type: "text" };
 }
 

@@ -81,10 +81,10 @@ export function checkSchemas({
   format,
   input,
 }: {
-  readonly format: { readonly type: string; readonly schema?: unknown };
+  readonly format: { readonly type: string; readonly schema?: unknown; readonly param?: string | undefined };
   readonly input: { readonly kind: string; readonly tools?: readonly ToolDefinition[] };
 }): void {
-  if (format.type === "json_schema") checkJson(format.schema, "format.schema");
+  if (format.type === "json_schema") checkJson(format.schema, format.param ?? "format");
   checkJson(input.tools, "tools");
 }
 

@@ -37,7 +37,7 @@ export async function answerGrammar(
     return { format: grammar === undefined ? form : { ...form, grammar }, warnings: [] };
   }
   const compiled = await compileForm(form, makeGrammar);
-  if (isStrict(form)) refuseGap(compiled);
+  if (isStrict(form)) refuseGap(form, compiled);
   const ignored = compiled.unenforced.filter(({ kind }) => kind === "ignored");
   const warnings = ignored.map(sentence);
   const isChecked = compiled.unenforced.length > ignored.length;

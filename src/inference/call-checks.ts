@@ -44,12 +44,13 @@ export async function callChecks(
 }
 
 async function checkOf(
-  { name, parameters = {} }: ToolDefinition,
+  tool: ToolDefinition,
   makeGrammar: MakeGrammar,
 ): Promise<(text: string) => string | undefined> {
-  const compiled = await compileForm({ type: "calls", tools: [{ name, parameters }] }, makeGrammar);
-  refuseGap(compiled);
-  return (text) => compiled.check(`{"name":${JSON.stringify(name)},"arguments":${text}}`);
+  const form = { type: "calls", tools: [tool] } as const;
+  const compiled = await compileForm(form, makeGrammar);
+  refuseGap(form, compiled);
+  return (text) => compiled.check(`{"name":${JSON.stringify(tool.name)},"arguments":${text}}`);
 }
 
 /** What is wrong with the calls of an answer; undefined if they fit. */

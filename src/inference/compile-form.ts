@@ -34,24 +34,19 @@ const recent = new RecentResults<CompiledForm>(32);
  * @throws ServiceError invalid_parameter if no answer can fit, or the schema is too large
  */
 export async function compileForm(form: SchemaForm, makeGrammar: MakeGrammar): Promise<CompiledForm> {
-  return await recent.of(JSON.stringify(form), async () => await compileAnew(form, makeGrammar));
-}
-
-async function compileAnew(form: SchemaForm, makeGrammar: MakeGrammar): Promise<CompiledForm> {
   const work = workOf(form);
-  const check = work.kind === "calls" ? callsCheck(work.tools, work.answer) : schemaCheck(work.schema);
   try {
-    const { grammar = "", unenforced } = made(await makeGrammar(work));
-    return { grammar, unenforced, check: (text) => inWords(check(text)) };
+    return await recent.of(JSON.stringify(work), async () => await compileAnew(work, makeGrammar));
   } catch (error) {
     if (!(error instanceof SchemaError)) throw error;
-    const { reason, tool } = error;
-    const whose = tool === undefined ? "The schema" : `The schema of the tool "${tool}"`;
-    throw new ServiceError("invalid_parameter", `${whose} cannot be used. ${reason}`, {
-      param: place(error),
-      cause: error,
-    });
+    throw invalidSchema(form, error, error.reason, error);
   }
+}
+
+async function compileAnew(work: ReturnType<typeof workOf>, makeGrammar: MakeGrammar): Promise<CompiledForm> {
+  const check = work.kind === "calls" ? callsCheck(work.tools, work.answer) : schemaCheck(work.schema);
+  const { grammar = "", unenforced } = made(await makeGrammar(work));
+  return { grammar, unenforced, check: (text) => inWords(check(text)) };
 }
 
 function workOf(form: SchemaForm): Extract<GrammarWork, { kind: "schema" | "calls" }> {
@@ -65,14 +60,25 @@ function workOf(form: SchemaForm): Extract<GrammarWork, { kind: "schema" | "call
  * Refuses a form of which something would not be kept.
  * @throws ServiceError invalid_parameter
  */
-export function refuseGap({ unenforced }: CompiledForm): void {
+export function refuseGap(form: SchemaForm, { unenforced }: CompiledForm): void {
   const gap = unenforced.find(({ kind }) => kind === "ignored");
   if (!gap) return;
-  throw new ServiceError(
-    "invalid_parameter",
-    `The schema cannot be kept strictly: ${sentence(gap)}. Leave it out, or do not ask for strictness.`,
-    { param: place(gap) },
-  );
+  const what = `${place(gap)} is not enforced: ${gap.reason}. Leave it out, or do not ask for strictness.`;
+  throw invalidSchema(form, gap, what);
+}
+
+/** As OpenAI has it: the error's field is the request's, and the place within the schema is in the message. */
+function invalidSchema(
+  form: SchemaForm,
+  { tool }: { readonly tool?: string | undefined },
+  what: string,
+  cause?: unknown,
+): ServiceError {
+  const ofTool = form.type === "calls" ? form.tools.find(({ name }) => name === tool)?.param : undefined;
+  const ofAnswer = form.type === "json" ? undefined : form.param;
+  const param = ofTool ?? ofAnswer ?? (form.type === "calls" ? "tools" : "format");
+  const whose = tool === undefined ? param : `function '${tool}'`;
+  return new ServiceError("invalid_parameter", `Invalid schema for ${whose}: ${what}`, { param, cause });
 }
 
 /** What is not kept, and why. */

@@ -32,7 +32,13 @@ export type WrittenCalls =
 /** What the answer must be: of a format, or one call of a tool, or either. */
 export type AnswerForm =
   | OutputFormat
-  | { readonly type: "calls"; readonly tools: readonly ToolDefinition[]; readonly answer?: JsonSchema };
+  | {
+      readonly type: "calls";
+      readonly tools: readonly ToolDefinition[];
+      readonly answer?: JsonSchema;
+      /** The field of the request that has the answer's schema. */
+      readonly param?: string | undefined;
+    };
 
 export interface ResolvedTools {
   readonly input: ChatInput;
@@ -81,7 +87,7 @@ export function resolveTools(
   if (toolChoice === "auto" && tools.length > 0 && answer) {
     return {
       input: { ...shown, toolChoice: "none" },
-      form: { type: "calls", tools, answer },
+      form: { type: "calls", tools, answer, param: format.type === "json_schema" ? format.param : undefined },
       calls: { kind: "offered", names: tools.map(({ name }) => name) },
       chosen: [],
       bias: [],

@@ -174,8 +174,8 @@ describe("schemas of tools as agents send them", () => {
     expect(status).toBe(400);
     expect(body).toMatchObject({
       error: {
-        param: "properties.a.$ref",
-        message: expect.stringMatching(/properties\.a\.\$ref of the tool "tool_9"/),
+        param: "tools[0].function.parameters",
+        message: expect.stringMatching(/^Invalid schema for function 'tool_9': properties\.a\.\$ref /),
       },
     });
   });

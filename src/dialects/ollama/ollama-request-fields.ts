@@ -40,7 +40,7 @@ export const generationFields = {
 
 export function toFormat(format: "" | "json" | Record<string, unknown> | null | undefined): OutputFormat {
   if (format == null || format === "") return { type: "text" };
-  return format === "json" ? { type: "json" } : { type: "json_schema", schema: format };
+  return format === "json" ? { type: "json" } : { type: "json_schema", schema: format, param: "format" };
 }
 
 export function toLogprobs(body: {

@@ -136,7 +136,10 @@ function toTools(
 ): { tools: ToolDefinition[]; toolChoice: ToolChoice } {
   if (usesFunctions(body) || body.function_call) return toFunctionTools(body, body.tools ?? []);
   const toFunction = customFunctions((warning) => warnings.push(warning));
-  const toDefinition = (tool: NonNullable<ChatCompletionRequest["tools"]>[number]): ToolDefinition => {
+  const toDefinition = (
+    tool: NonNullable<ChatCompletionRequest["tools"]>[number],
+    at: number,
+  ): ToolDefinition => {
     if (tool.type === "custom") {
       const { format, ...custom } = tool.custom;
       const grammar = format?.type === "grammar" ? format.grammar : undefined;
@@ -148,6 +151,7 @@ function toTools(
       description: description ?? undefined,
       parameters: parameters ?? undefined,
       ...(strict != null && { strict }),
+      param: `tools.${at}.function.parameters`,
     };
   };
   const tools = (body.tools ?? []).map(toDefinition);

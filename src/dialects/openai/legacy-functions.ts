@@ -54,10 +54,11 @@ export function toFunctionTools(
 ): { tools: ToolDefinition[]; toolChoice: ToolChoice } {
   if (tools.length > 0) throw invalid("functions: cannot be combined with tools; use tools.", "functions");
   return {
-    tools: (functions ?? []).map(({ name, description, parameters }) => ({
+    tools: (functions ?? []).map(({ name, description, parameters }, at) => ({
       name,
       description: description ?? undefined,
       parameters: parameters ?? undefined,
+      param: `functions.${at}.parameters`,
     })),
     toolChoice: call ?? "auto",
   };

@@ -13,7 +13,7 @@ export const openaiErrorSchema = z
     error: z.object({
       message: z.string().describe("Human-readable; may change."),
       type: z.string().describe("One of the daemon's error types."),
-      param: z.string().nullable().describe("Path of the invalid field."),
+      param: z.string().nullable().describe("Path of the invalid field, such as messages[0].content."),
       code: z.string().describe("Error code; see docs/errors.md."),
     }),
   })
@@ -21,9 +21,17 @@ export const openaiErrorSchema = z
 
 /** An error in the form of the API. */
 export function openaiErrorBody(error: ServiceError): z.output<typeof openaiErrorSchema> {
+  const { message, type, code, param: path } = error;
+  const param = path === undefined ? null : inBrackets(path);
+  const isOfField = param !== null && path !== undefined && message.startsWith(`${path}:`);
   return {
-    error: { message: error.message, type: error.type, param: error.param ?? null, code: error.code },
+    error: { message: isOfField ? param + message.slice(path.length) : message, type, param, code },
   };
+}
+
+/** The API has places in lists in brackets: "tools[0].function.parameters". The keys of logit_bias are numbers, too. */
+function inBrackets(path: string): string {
+  return path.startsWith("logit_bias.") ? path : path.replaceAll(/\.(\d+)(?=\.|$)/g, "[$1]");
 }
 
 export function renderOpenaiError(error: ServiceError): RenderedError {

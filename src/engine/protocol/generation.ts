@@ -55,6 +55,8 @@ const toolDefinitionSchema = z.object({
   parameters: jsonSchemaSchema.optional(),
   /** Refuse a schema that cannot be kept, instead of keeping what can be. */
   strict: z.boolean().optional(),
+  /** The field of the request that has the parameters; absent: tools. */
+  param: z.string().optional(),
 });
 export type ToolDefinition = z.infer<typeof toolDefinitionSchema>;
 
@@ -70,6 +72,8 @@ export const outputFormatSchema = z.discriminatedUnion("type", [
     schema: jsonSchemaSchema,
     /** Refuse a schema that cannot be kept, instead of keeping what can be. */
     strict: z.boolean().optional(),
+    /** The field of the request that it comes from; absent: format. */
+    param: z.string().optional(),
   }),
   /** A grammar in llama.cpp's GBNF. */
   z.object({

@@ -32,9 +32,11 @@ export function toInferenceRequest(
     throw new ServiceError("invalid_parameter", "input: must not be empty.", { param: "input" });
   }
   const warnings = [...leftOutWarnings(body.tools), ...unheardVerbosity(body.text?.verbosity)];
-  const tools = toFunctions(clientTools(body.tools), body.tool_choice ?? "auto", (warning) =>
-    warnings.push(warning),
-  );
+  const places = new Map((body.tools ?? []).map((tool, at) => [tool, `tools.${at}.parameters`]));
+  const tools = toFunctions(clientTools(body.tools), body.tool_choice ?? "auto", {
+    paramOf: (tool) => places.get(tool),
+    warn: (warning) => warnings.push(warning),
+  });
   const format = toConstraint(body, { param: "text.format", format: toFormat(body.text?.format) });
   checkFormatWithTools(format, tools.tools.length > 0 && tools.toolChoice !== "none");
   return {
@@ -66,5 +68,5 @@ function toFormat(format: NonNullable<ResponseRequest["text"]>["format"]): Outpu
   if (!format || format.type === "text") return { type: "text" };
   if (format.type === "json_object") return { type: "json" };
   const { schema, strict } = format;
-  return { type: "json_schema", schema, ...(strict != null && { strict }) };
+  return { type: "json_schema", schema, ...(strict != null && { strict }), param: "text.format.schema" };
 }

@@ -139,17 +139,21 @@ export function toolKinds(tools: readonly ClientTool[]): ReadonlyMap<string, Cli
   return new Map(tools.map((tool) => [nameOf(tool), tool.type]));
 }
 
-/**
- * The functions that stand for the client's tools, and which of them may or must be called.
- * @param warn gets a sentence for each grammar that is not enforced
- */
+interface ToolContext {
+  /** The field of the request that has a tool's parameters. */
+  readonly paramOf: (tool: ClientTool) => string | undefined;
+  /** Gets a sentence for each grammar that is not enforced. */
+  readonly warn: (sentence: string) => void;
+}
+
+/** The functions that stand for the client's tools, and which of them may or must be called. */
 export function toFunctions(
   tools: readonly ClientTool[],
   choice: Choice,
-  warn: (sentence: string) => void,
+  { paramOf, warn }: ToolContext,
 ): { tools: ToolDefinition[]; toolChoice: ToolChoice } {
   const toFunction = customFunctions(warn);
-  const definitions = tools.map((tool) => toDefinition(tool, toFunction));
+  const definitions = tools.map((tool) => ({ ...toDefinition(tool, toFunction), param: paramOf(tool) }));
   if (typeof choice === "string") return { tools: definitions, toolChoice: choice };
   if (choice.type !== "allowed_tools") return { tools: definitions, toolChoice: { name: nameOf(choice) } };
   const allowed = new Set(choice.tools.map(nameOf));

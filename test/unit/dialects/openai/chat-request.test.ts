@@ -75,7 +75,13 @@ describe("a request", () => {
           { role: "user", content: [{ type: "text", text: "Sure?" }], name: "Ann" },
         ],
         continueLast: false,
-        tools: [{ name: "get_weather", parameters: { type: "object" } }],
+        tools: [
+          {
+            name: "get_weather",
+            parameters: { type: "object" },
+            param: "tools.0.function.parameters",
+          },
+        ],
         toolChoice: "none",
         parallelToolCalls: false,
         thinking: true,
@@ -201,25 +207,25 @@ describe("a request", () => {
     [
       "audio that is missing",
       { messages: [{ role: "user", content: [{ type: "input_audio", input_audio: {} }] }] },
-      "messages.0.content.0.input_audio.data",
+      "messages[0].content[0].input_audio.data",
     ],
     [
       "a file",
       { messages: [{ role: "user", content: [{ type: "file", file: {} }] }] },
-      "messages.0.content.0",
+      "messages[0].content[0]",
     ],
     ["a chat that is not to be answered", { add_generation_prompt: false }, "add_generation_prompt"],
     ["calls as text", { parse_tool_calls: false }, "parse_tool_calls"],
     ["audio out", { modalities: ["text", "audio"] }, "modalities"],
     ["a search of the web", { web_search_options: {} }, "web_search_options"],
-    ["a tool of another kind", { tools: [{ type: "web_search" }] }, "tools.0.type"],
+    ["a tool of another kind", { tools: [{ type: "web_search" }] }, "tools[0].type"],
     ["a required call without tools", { tool_choice: "required" }, "tool_choice"],
     [
       "an address",
       {
         messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: "http://a/b.png" } }] }],
       },
-      "messages.0.content.0.image_url.url",
+      "messages[0].content[0].image_url.url",
     ],
   ])("that cannot be: %s", async ([, fields, param]) => {
     const answer = await testApp().post(PATH, { messages, ...fields });

@@ -168,9 +168,9 @@ describe("embeddings", () => {
   test.for<[string, object, string]>([
     ["an empty text", { input: "" }, "input"],
     ["no text", { input: [] }, "input"],
-    ["an empty text among others", { input: ["a", ""] }, "input.1"],
+    ["an empty text among others", { input: ["a", ""] }, "input[1]"],
     ["tokens that no text gives", { input: [0xf0, 0x9f] }, "input"],
-    ["such tokens among others", { input: [[97], [0xf0, 0x9f]] }, "input.1"],
+    ["such tokens among others", { input: [[97], [0xf0, 0x9f]] }, "input[1]"],
     ["more dimensions than there are", { input: "a", dimensions: 3 }, "dimensions"],
     ["another format", { input: "a", encoding_format: "int8" }, "encoding_format"],
   ])("refuse %s", async ([, body, param]) => {

@@ -135,10 +135,10 @@ describe("what tools of another server left behind is text where it stands", () 
 
 describe("an item that is wrong says so", () => {
   test.for<[object, string]>([
-    [{ type: "function_call", call_id: "a" }, "input.0.name: is missing"],
-    [{ type: "custom_tool_call", call_id: "a", name: "x" }, "input.0.input: is missing"],
-    [{ type: "hologram" }, "input.0"],
-    [{ type: "message", content: "hi" }, "input.0"],
+    [{ type: "function_call", call_id: "a" }, "input[0].name: is missing"],
+    [{ type: "custom_tool_call", call_id: "a", name: "x" }, "input[0].input: is missing"],
+    [{ type: "hologram" }, "input[0]"],
+    [{ type: "message", content: "hi" }, "input[0]"],
   ])("%j", async ([item, message]) => {
     const answer = await testApp().post(PATH, { model: "fake", input: [item] });
     expect(answer.status).toBe(400);
