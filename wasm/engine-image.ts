@@ -10,9 +10,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "6e506bb38e2e4af912b06c952b10f8636edb475ca0ab4e0a3403fe031ac297eb";
+const KERNELS_SHA256 = "485a959ab278f0b96beab943ca159987ba018de69c079fb1b0f0236a5dff4181";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "c29fd1284ce18b38aa6a81eb7a6883a0122aebcfc91bdd4faa966c2bcc0f762d";
+export const IMAGE_SHA256 = "cd943d16bb74c4e1a799032679c101c7c41d7244558c7e6e513939e114141b68";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

@@ -60,11 +60,11 @@ export const MEMORY_CELLS = {
   chosenCount: 376,
   /** uint8: 1 while a step of many tokens sums up as steps of one token do. */
   sumsOfOneToken: 380,
-  /** What steps cost, step_costs in step-costs.h. */
-  stepCosts: 384,
   /** uint8: 1 while the clock stands still, and int64[2]: at which time, in seconds and nanoseconds. */
   heldClock: 416,
   heldTime: 424,
   /** uint32: 1 while what is asked of a GPU is compiled and not run. */
   gpuRehearsal: 440,
+  /** What steps cost, step_costs in step-costs.h; 144 bytes. */
+  stepCosts: 448,
 } as const;

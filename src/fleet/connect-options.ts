@@ -12,7 +12,7 @@ const CONNECT_TIMEOUT_MS = 5000;
 const PING_MS = 2000;
 const MOST_LOST_PINGS = 2;
 
-export interface NatsOptions extends NodeConnectionOptions {
+interface NatsOptions extends NodeConnectionOptions {
   readonly servers: string[];
 }
 

@@ -14,7 +14,7 @@ import { encodeShort, openCall, shortAnswer } from "./remote-answers.ts";
 /** The others are quick, and run beside what has a slot. */
 const NEEDS_SLOT: ReadonlySet<ShortCall> = new Set<ShortCall>(["embed", "rerank", "score"]);
 
-export interface FleetInferenceOptions extends FleetAnswersOptions {
+interface FleetInferenceOptions extends FleetAnswersOptions {
   readonly local: Inference;
   /** Whether what is asked for now can wait for everything else. */
   readonly isBackground: () => boolean;

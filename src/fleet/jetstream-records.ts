@@ -7,14 +7,14 @@ import {
   StorageType,
   type StoredMsg,
 } from "@nats-io/jetstream";
-import { errors, type NatsConnection } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import { RecordsAway, type SharedRecords } from "../dialects/shared-records.ts";
-import { makeStream, RAISE_AFTER_MS } from "./batches/batch-streams.ts";
-import { codeOf, isWithoutStream, NO_LEADER, openJetStream, whyAway } from "./batches/jetstream-errors.ts";
-import { removeMessages } from "./batches/remove-messages.ts";
-import type { SharingLog } from "./batches/sharing-log.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
+import { codeOf, whyAway } from "./jetstream/jetstream-errors.ts";
+import { makeStream } from "./jetstream/make-stream.ts";
+import { PreparedStreams } from "./jetstream/prepared-streams.ts";
+import { removeMessages } from "./jetstream/remove-messages.ts";
+import type { SharingLog } from "./jetstream/sharing-log.ts";
 
 /** How long OpenAI's service keeps responses. */
 const KEPT_MS = 30 * 24 * 60 * 60 * 1000;
@@ -28,7 +28,7 @@ const MOST_BYTES = 32 * 1024 * 1024;
 /** An answer waits this long for the place of records, and after a failure none does for a while. */
 const TIMEOUT_MS = 2000;
 const PAUSE_MS = 10_000;
-/** Before a client tries again when the connection is lost, which is made again as soon as it can be. */
+/** Before it is tried again where it will be soon: the connection is lost, or a cluster has no leader. */
 const RETRY_MS = 1000;
 const NO_MESSAGE = 10_037;
 /** Bytes before the first piece: how many pieces there are. */
@@ -39,23 +39,13 @@ const ERASED = "erased";
 const pack = promisify(gzip);
 const unpack = promisify(gunzip);
 
-interface Ready {
-  readonly nats: NatsConnection;
-  readonly manager: Promise<JetStreamManager>;
-  /** When its stream may get more copies. */
-  lookAgainAt: number;
-}
-
 /** Records in a stream of JetStream, with a bound by size and age. */
 export class JetStreamRecords implements SharedRecords {
   readonly #connection: FleetConnection;
   readonly #stream: string;
   readonly #logger: Pick<Logger, "debug" | "info">;
   readonly #sharing: SharingLog;
-  /** With the connection that it belongs to. */
-  #ready: Ready | undefined;
-  /** Whether the fleet has JetStream, as this machine has last seen it; undefined: it has never reached the server. */
-  #hasPlace: boolean | undefined;
+  readonly #streams: PreparedStreams;
   #pausedUntil = 0;
   /** Of the last failure. */
   #why: unknown;
@@ -72,6 +62,27 @@ export class JetStreamRecords implements SharedRecords {
     this.#stream = `${prefix.replaceAll(".", "_")}_responses`;
     this.#logger = logger;
     this.#sharing = sharing;
+    this.#streams = new PreparedStreams({
+      connection,
+      sharing,
+      timeoutMs: TIMEOUT_MS,
+      pauseMs: { there: RETRY_MS, absent: PAUSE_MS },
+      make: async (manager, isCluster) =>
+        await makeStream(
+          manager,
+          {
+            name: this.#stream,
+            subjects: [connection.subject("kept", ">")],
+            retention: RetentionPolicy.Limits,
+            storage: StorageType.File,
+            discard: DiscardPolicy.Old,
+            max_age: KEPT_MS * 1e6,
+            max_msgs_per_subject: 1,
+          },
+          STREAM_BYTES,
+          isCluster,
+        ),
+    });
     connection.onChange(() => this.#look());
     this.#look();
   }
@@ -133,7 +144,7 @@ export class JetStreamRecords implements SharedRecords {
       await this.#remove(manager, name, seq);
     });
     // Nothing of a machine that has never reached the server is elsewhere.
-    return this.#hasPlace === undefined ? undefined : failure;
+    return this.#streams.areThere === undefined ? undefined : failure;
   }
 
   async isErased(name: string): Promise<boolean | RecordsAway> {
@@ -180,33 +191,19 @@ export class JetStreamRecords implements SharedRecords {
     const { nats } = this.#connection;
     if (!nats) return this.#away(undefined);
     if (performance.now() < this.#pausedUntil) return this.#away(this.#why);
-    let isPrepared = false;
     try {
-      const ready = this.#open(nats);
-      const manager = await ready.manager;
-      isPrepared = true;
-      try {
-        return await action(manager);
-      } catch (error) {
-        if (!isWithoutStream(error)) throw error;
-      }
-      // The stream has been removed, or its server has begun anew.
-      this.#forget(ready);
-      isPrepared = false;
-      const again = await this.#open(nats).manager;
-      isPrepared = true;
-      return await action(again);
+      return await this.#streams.use(nats, action);
     } catch (error) {
       this.#why = error;
       // A server that says what is wrong is there.
-      if (!isPrepared || codeOf(error) === undefined) this.#pausedUntil = performance.now() + PAUSE_MS;
+      if (codeOf(error) === undefined) this.#pausedUntil = performance.now() + PAUSE_MS;
       this.#sharing.failed("responses", error);
       return this.#away(error);
     }
   }
 
   #away(error: unknown): RecordsAway | undefined {
-    if (this.#hasPlace === false) return undefined;
+    if (this.#streams.areThere === false) return undefined;
     const pausedMs = Math.max(RETRY_MS, this.#pausedUntil - performance.now());
     return new RecordsAway(whyAway(error, this.#connection), Math.ceil(pausedMs / 1000));
   }
@@ -216,49 +213,6 @@ export class JetStreamRecords implements SharedRecords {
     const { nats } = this.#connection;
     this.#pausedUntil = 0;
     this.#fullUntil = 0;
-    if (nats && this.#hasPlace !== true) this.#open(nats).manager.catch(() => undefined);
-  }
-
-  #open(nats: NatsConnection): Ready {
-    if (this.#ready?.nats === nats && performance.now() < this.#ready.lookAgainAt) return this.#ready;
-    const prepared = this.#prepare(nats);
-    const manager = prepared.then((each) => each.manager);
-    const ready: Ready = { nats, manager, lookAgainAt: Number.POSITIVE_INFINITY };
-    this.#ready = ready;
-    prepared.then(
-      ({ hasFewCopies }) => {
-        this.#hasPlace = true;
-        if (hasFewCopies) ready.lookAgainAt = performance.now() + RAISE_AFTER_MS;
-        return undefined;
-      },
-      (error: unknown) => {
-        if (codeOf(error) === NO_LEADER) this.#hasPlace = true;
-        // One that says nothing may still be starting.
-        else if (!(error instanceof errors.TimeoutError)) this.#hasPlace ??= false;
-        this.#forget(ready);
-      },
-    );
-    return ready;
-  }
-
-  #forget(ready: Ready): void {
-    if (this.#ready === ready) this.#ready = undefined;
-  }
-
-  /** The stream, which the first machine makes. */
-  async #prepare(nats: NatsConnection): Promise<{ manager: JetStreamManager; hasFewCopies: boolean }> {
-    const manager = await openJetStream(nats, TIMEOUT_MS);
-    const config = {
-      name: this.#stream,
-      subjects: [this.#connection.subject("kept", ">")],
-      retention: RetentionPolicy.Limits,
-      storage: StorageType.File,
-      discard: DiscardPolicy.Old,
-      max_age: KEPT_MS * 1e6,
-      max_msgs_per_subject: 1,
-    };
-    const few = await makeStream(manager, config, STREAM_BYTES, nats.info?.cluster !== undefined);
-    if (few) this.#sharing.fewCopies(few);
-    return { manager, hasFewCopies: few !== undefined };
+    if (nats && !this.#streams.areThere) this.#streams.ready(nats).catch(() => undefined);
   }
 }

@@ -23,7 +23,7 @@ export interface Giving {
   readonly leave: () => void;
 }
 
-export interface MovingAnswerOptions {
+interface MovingAnswerOptions {
   readonly first: Giving;
   /** Has the answer begun again, on another machine if there is one, from the tokens that are known. */
   readonly again: () => Promise<Giving>;

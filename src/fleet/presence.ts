@@ -40,7 +40,7 @@ export interface Machine {
   readonly beat: Beat;
 }
 
-export interface PresenceOptions {
+interface PresenceOptions {
   readonly connection: FleetConnection;
   readonly logger: Logger;
   /** What this machine tells of itself. */

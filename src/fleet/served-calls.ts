@@ -23,7 +23,7 @@ const MOST_CALLS = 1024;
 /** An entrance that is silent for this long is gone: nobody waits for the answer. */
 const SILENCE_MS = 3000;
 
-export interface ServedCallsOptions {
+interface ServedCallsOptions {
   readonly connection: FleetConnection;
   readonly selfId: string;
   /** Of this machine alone. */

@@ -6,7 +6,7 @@ const NEWEST_WEIGHT = 0.3;
 const LEAST_PROMPT_TOKENS = 32;
 
 /** Tokens per second of a model on this machine; 0 until measured. */
-export interface Speed {
+interface Speed {
   readonly decode: number;
   readonly prefill: number;
 }

@@ -15,7 +15,7 @@ import type { Models } from "../models/models.ts";
 import { BatchModels } from "./batches/batch-models.ts";
 import { FleetBatches, type FleetBatchesOptions } from "./batches/fleet-batches.ts";
 import { JetStreamPlace } from "./batches/jetstream-place.ts";
-import { SharingLog } from "./batches/sharing-log.ts";
+import { SharingLog } from "./jetstream/sharing-log.ts";
 import type { Offer } from "./call-schemas.ts";
 import { Dispatch } from "./dispatch.ts";
 import { findIn } from "./find-model.ts";

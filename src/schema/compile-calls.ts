@@ -14,12 +14,12 @@ export interface CallableTool {
   readonly parameters?: unknown;
 }
 
-export interface CallGap extends SchemaGap {
+interface CallGap extends SchemaGap {
   /** The tool whose parameters have the gap; undefined for the answer's schema. */
   readonly tool: string | undefined;
 }
 
-export interface CompiledCalls {
+interface CompiledCalls {
   /** GBNF. Its root is one call `{"name": …, "arguments": {…}}`, or one answer. */
   readonly grammar: string;
   readonly unenforced: readonly CallGap[];

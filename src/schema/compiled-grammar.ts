@@ -29,7 +29,7 @@ type Level = "full" | "no texts" | "coarse";
 /** Tries with all but the patterns that took too long. */
 const MAX_TRIES = 3;
 
-export interface ToolGap extends SchemaGap {
+interface ToolGap extends SchemaGap {
   readonly tool: string | undefined;
 }
 

@@ -1,5 +1,5 @@
 /** How what a keyword says reaches the answer. */
-export type Treatment =
+type Treatment =
   /** The grammar alone: the model cannot write anything else. */
   | "grammar"
   /** The grammar, and a check after the answer where it would become too large. */
@@ -10,7 +10,7 @@ export type Treatment =
   | "refused in strict mode";
 
 /** What the value of a keyword is. */
-export type Shape =
+type Shape =
   | "schema"
   | "schema list"
   | "schema map"
@@ -26,7 +26,7 @@ export type Shape =
   | "types"
   | "other";
 
-export interface Keyword {
+interface Keyword {
   readonly shape: Shape;
   readonly treatment: Treatment;
   /** One sentence for the documentation. */
@@ -137,7 +137,7 @@ export const KEYWORDS = {
   contentSchema: annotation("The text is not decoded."),
 } as const satisfies Record<string, Keyword>;
 
-export type KeywordName = keyof typeof KEYWORDS;
+type KeywordName = keyof typeof KEYWORDS;
 
 /** Whether a name is a keyword of JSON Schema. */
 export function isKeyword(name: string): name is KeywordName {

@@ -11,7 +11,7 @@ export interface SchemaLoss {
   readonly reason: string;
 }
 
-export interface NormalizedSchema {
+interface NormalizedSchema {
   readonly schema: JsonSchema | boolean;
   readonly losses: readonly SchemaLoss[];
 }

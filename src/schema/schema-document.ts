@@ -5,7 +5,7 @@ import { normalizeSchema, type NormalizedNodes, type SchemaLoss } from "./normal
 const NO_ADDRESS = "https://schema.invalid/";
 
 /** Where a reference leads. */
-export interface Reference {
+interface Reference {
   readonly keyword: string;
   /** Undefined if this document cannot tell. */
   readonly target: SchemaNode | undefined;

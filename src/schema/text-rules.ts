@@ -10,7 +10,7 @@ const MAX_STATES = 1500;
 const MAX_COMBINED_LENGTH = 128;
 
 /** Why a pattern has no set of texts in the grammar. */
-export interface NoTextSet {
+interface NoTextSet {
   readonly reason: string;
   readonly kind: SchemaGap["kind"];
 }

@@ -4,7 +4,7 @@ import type { TypeName } from "./normalize-type.ts";
 import { SchemaDocument } from "./schema-document.ts";
 
 /** A keyword that llama.cpp's grammar of a schema does not have. */
-export interface DroppedKeyword {
+interface DroppedKeyword {
   /** Where the schema has it: "properties.age". */
   readonly path: string;
   readonly keyword: string;

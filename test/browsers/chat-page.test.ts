@@ -181,6 +181,11 @@ describe.skipIf(chromium === undefined)("the page", () => {
     await on.set({ max_tokens: "" });
   });
 
+  test.each([722, 780, 959, 961])("has one line above it at %i pixels", async (width) => {
+    await page.resize(width, 800);
+    expect(await page.evaluate("document.querySelector('header').offsetHeight")).toBeLessThan(60);
+  });
+
   test.each([360, 390, 1400])("needs no scrolling sideways at %i pixels", async (width) => {
     await page.resize(width, 800);
     await on.set({ temperature: "0", max_tokens: "4" });

@@ -3,7 +3,7 @@ import { connect } from "@nats-io/transport-node";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { configSchema } from "../../src/config/schema.ts";
 import { JetStreamPlace } from "../../src/fleet/batches/jetstream-place.ts";
-import { SharingLog } from "../../src/fleet/batches/sharing-log.ts";
+import { SharingLog } from "../../src/fleet/jetstream/sharing-log.ts";
 import { FleetConnection } from "../../src/fleet/fleet-connection.ts";
 import { JetStreamRecords } from "../../src/fleet/jetstream-records.ts";
 import { NATS_SERVER, type NatsServer, startNatsCluster } from "../support/nats-server.ts";

@@ -16,7 +16,7 @@ import { BatchModels } from "../../src/fleet/batches/batch-models.ts";
 import { streamName, STREAMS } from "../../src/fleet/batches/batch-streams.ts";
 import { FleetBatches } from "../../src/fleet/batches/fleet-batches.ts";
 import { JetStreamPlace } from "../../src/fleet/batches/jetstream-place.ts";
-import { SharingLog } from "../../src/fleet/batches/sharing-log.ts";
+import { SharingLog } from "../../src/fleet/jetstream/sharing-log.ts";
 import type { CardModel } from "../../src/fleet/card.ts";
 import { FleetConnection } from "../../src/fleet/fleet-connection.ts";
 import type { PlacedMachine } from "../../src/fleet/places.ts";

@@ -62,7 +62,7 @@ int32_t kernel_draft_process(draft_model *draft, const cpp_vector *tokens) {
 
 // What it costs the draft model to read so many tokens at once.
 INLINE int64_t cost_of_reading(int64_t tokens) {
-  return tokens > 0 ? cost_of_draft() * (100 + cost_of_token() * (tokens - 1)) / 100 : 0;
+  return tokens > 0 ? cost_of_draft() * (100 + cost_of_token_alone() * (tokens - 1)) / 100 : 0;
 }
 
 // Has the draft model read a slot's text up to the last token, and nothing else, if that costs at most so much. 0: it does not.

@@ -26,7 +26,7 @@ typedef struct {
 
 typedef struct {
   int32_t most;
-  uint64_t clock, places;
+  uint64_t clock, places, most_seen;
   const void **seen; // a table of addresses, `places` long
   recording recordings[MOST_RECORDINGS];
 } gpu_replay;
@@ -87,14 +87,16 @@ static int add_seen(gpu_replay *s, const void *address, uint64_t *count) {
     const void **place = s->seen + (at & (s->places - 1));
     if (*place == address) return 0;
     if (*place) continue;
-    if (++*count > s->places / 2) return -1;
+    if (++*count > s->most_seen) return -1;
     *place = address;
     return 1;
   }
 }
 
+// The table may be larger than what is kept of this graph: it was made for another one.
 static int make_seen(gpu_replay *s, uint64_t most) {
   uint64_t places = 1024;
+  s->most_seen = most;
   while (places < 2 * most) places *= 2;
   if (places > s->places) {
     free_memory(s->seen);
@@ -155,7 +157,7 @@ static int keep_graph(gpu_replay *s, recording *r, void *backend, const graph *g
   for (uint64_t i = 0; i < nodes; i++) {
     const tensor *t = g->nodes[i];
     const uint64_t place = place_of(g, t);
-    if (!has_place(g, place, t) || count + MOST_SOURCES + 2 > most) return 0;
+    if (!has_place(g, place, t)) return 0;
     r->node_list[i] = t;
     r->use_list[i] = (kept_use){ place, g->use_counts[place] };
     if (!keep_tensor(s, r, t, &count)) return 0;

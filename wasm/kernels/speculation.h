@@ -43,6 +43,7 @@ typedef struct {
   int32_t most;    // tokens of the next one
   int32_t rest;    // steps without guesses
   int32_t pause;   // steps of the last rest; 0: none, or it is forgiven
+  int32_t beside;  // requests that generated when it began
   int32_t credit;  // tokens saved, in hundredths
 } guess_record;
 
@@ -116,6 +117,7 @@ static void learn(guess_record *known, int64_t length, int kind) {
   if (credit >= 0) return;
   known->pause = known->pause == 0 ? first_pause(kind) : known->pause < LONGEST_PAUSE ? 2 * known->pause : LONGEST_PAUSE;
   known->rest = known->pause;
+  known->beside = requests_now();
   known->credit = CREDIT_AFTER_REST;
 }
 
@@ -126,6 +128,8 @@ static int64_t guess_limit(guess_record *known, const guess_wish *wish, const se
   begin_request(known, task->id, kind);
   learn(known, length, kind);
   known->length = (int32_t)length;
+  // What is not worth its step beside other requests may be worth it with fewer of them.
+  if (known->rest > 0 && requests_now() < known->beside) known->rest = 0;
   if (known->rest > 0) {
     known->rest--;
     return 0;

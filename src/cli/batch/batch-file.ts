@@ -12,6 +12,12 @@ import { CliError, usageError } from "../cli-error.ts";
 import { EXIT } from "../exit-codes.ts";
 
 const lineSchema = z.looseObject({ url: z.string() });
+/** How Anthropic's API has requests: each of them, or all in one body. */
+const anthropicSchema = z.union([
+  z.looseObject({ url: z.literal("/v1/messages") }),
+  z.looseObject({ params: z.looseObject({ messages: z.array(z.unknown()) }) }),
+  z.looseObject({ requests: z.array(z.unknown()) }),
+]);
 
 /** A file of requests on this machine. */
 export interface BatchFile {
@@ -25,11 +31,14 @@ export interface BatchFile {
 /** Reads what there is to know of a file. @throws CliError */
 export async function readBatchFile(file: string): Promise<BatchFile> {
   try {
-    const endpoint = await endpointOf(file);
+    const first = await firstLineOf(file);
+    if (anthropicSchema.safeParse(first).success) throw usageError(forAnthropic(file));
+    const endpoint = lineSchema.safeParse(first).data?.url;
     const sum = createHash("sha256");
     for await (const piece of createReadStream(file)) sum.update(piece);
     if (endpoint !== undefined) return { path: file, sha256: sum.digest("hex"), endpoint };
   } catch (error) {
+    if (error instanceof CliError) throw error;
     if (isSystemError(error) && error.code === "ENOENT")
       throw new CliError(EXIT.notFound, "file_not_found", `There is no file ${file}.`, error);
     if (isSystemError(error) && error.code === "EISDIR")
@@ -39,11 +48,16 @@ export async function readBatchFile(file: string): Promise<BatchFile> {
   throw usageError(`${file} is not a file of requests: its first line must be a JSON object with a url.`);
 }
 
-async function endpointOf(file: string): Promise<string | undefined> {
+function forAnthropic(file: string): string {
+  return `${file} has requests for Anthropic's API: send them as {"requests": [{"custom_id", "params"}, …]} to POST /v1/messages/batches, or with Anthropic's SDK.`;
+}
+
+/** The first line that is not blank, as JSON; undefined if there is none. */
+async function firstLineOf(file: string): Promise<unknown> {
   const input = createReadStream(file);
   try {
     for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
-      if (line.trim() !== "") return lineSchema.safeParse(tryJson(line.trim())).data?.url;
+      if (line.trim() !== "") return tryJson(line.trim());
     }
     return undefined;
   } finally {

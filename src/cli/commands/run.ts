@@ -7,6 +7,7 @@ import { usageError } from "../cli-error.ts";
 import type { CliIo } from "../cli-io.ts";
 import { generateLineSchema } from "../client/answer-lines.ts";
 import { connect } from "../client/connect.ts";
+import { modelFirst } from "../client/model-first.ts";
 import { withLoadedModel } from "../client/with-loaded-model.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";
 import {
@@ -17,6 +18,7 @@ import {
 import { collect } from "../options/collect.ts";
 import { readStdin } from "../read-stdin.ts";
 import { AnswerDisplay } from "../terminal/answer-display.ts";
+import { commandLine } from "../terminal/command-line.ts";
 import { writeJson } from "../terminal/write.ts";
 
 interface RunOptions extends ClientOptions, GenerationOptions {
@@ -29,18 +31,19 @@ export function runCommand(io: CliIo): Command {
     .description("answer one prompt; starts a daemon in the background when none runs")
     .argument(
       "[prompt...]",
-      "the prompt; - stands for standard input, which is also read when there is no prompt",
+      "the prompt; - stands for standard input, which is also read when there is no prompt; the first word may name the model",
     )
     .option("-i, --image <file>", "an image to look at; may be given several times", collect)
     .action(async (words: string[], options: RunOptions) => {
-      const request = {
-        prompt: await readPrompt(io, words),
-        system: options.system,
-        images: options.image && (await readImages(options.image)),
-        ...(await generationFields(options)),
-      };
+      const piped = words.length === 0 ? await readPrompt(io, words) : undefined;
+      const images = options.image && (await readImages(options.image));
+      const fields = await generationFields(options);
       await startDaemonIfNone(io, options);
       const client = connect(io, options);
+      const named = options.model === undefined ? await modelFirst(client, words) : undefined;
+      const model = options.model ?? named;
+      const prompt = piped ?? (await readPrompt(io, named === undefined ? words : words.slice(1), named));
+      const request = { prompt, system: options.system, images, ...fields, model };
       const generate = async (): Promise<void> => {
         if (options.json) {
           return writeJson(
@@ -51,7 +54,7 @@ export function runCommand(io: CliIo): Command {
         const lines = client.lines(generateLineSchema, "POST", "/api/generate", { ...request, stream: true });
         return showAnswer(io, lines, options);
       };
-      await withLoadedModel(io, client, options.model, generate);
+      await withLoadedModel(io, client, model, generate);
     });
 }
 
@@ -76,9 +79,14 @@ async function showAnswer(
   if (options.verbose) await display.statistics(last);
 }
 
-async function readPrompt(io: CliIo, words: readonly string[]): Promise<string> {
+/** @param named the model that the words before these name */
+async function readPrompt(io: CliIo, words: readonly string[], named?: string): Promise<string> {
   if (words.length === 0 && io.stdin.isTTY) {
-    throw usageError('No prompt given. Pass it as an argument (daybreak run "...") or on standard input.');
+    throw usageError(
+      named === undefined
+        ? 'No prompt given. Pass it as an argument (daybreak run "...") or on standard input.'
+        : `No prompt given. To have a conversation with this model: ${commandLine(["chat", named])}`,
+    );
   }
   const piped = words.length === 0 || words.includes("-") ? await readStdin(io) : "";
   const prompt =

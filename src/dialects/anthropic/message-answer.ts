@@ -50,7 +50,7 @@ export const messageSchema = z
     usage: usageSchema,
   })
   .meta({ id: "Message" });
-export type Message = z.output<typeof messageSchema>;
+type Message = z.output<typeof messageSchema>;
 
 export function messageId(): string {
   return `msg_${crypto.randomUUID().replaceAll("-", "")}`;

@@ -85,7 +85,7 @@ export const completionRequestSchema = z
     ...generationFields,
   })
   .meta({ id: "LlamaServerCompletionRequest" });
-export type CompletionBody = z.output<typeof completionRequestSchema>;
+type CompletionBody = z.output<typeof completionRequestSchema>;
 
 /** Most other files of a request to fill in; editors send tens. */
 const MAX_EXTRA = 1024;

@@ -30,7 +30,7 @@ export interface FleetMachine {
   readonly models: readonly FleetModel[];
 }
 
-export interface FleetModel {
+interface FleetModel {
   readonly alias: string;
   /** SHA-256 of what identifies its files, and of its settings. */
   readonly files: string;

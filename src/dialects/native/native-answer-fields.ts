@@ -96,7 +96,7 @@ export const wireToolCallSchema = z
     }),
   })
   .meta({ id: "ToolCall" });
-export type WireToolCall = z.output<typeof wireToolCallSchema>;
+type WireToolCall = z.output<typeof wireToolCallSchema>;
 
 export function wireToolCall({ id, name, arguments: text }: ToolCall): WireToolCall {
   return { id, type: "function", function: { name, arguments: text } };

@@ -24,7 +24,7 @@ export const summaryFields = {
   eval_duration: z.int().describe("Nanoseconds of decoding."),
 };
 
-export interface End {
+interface End {
   readonly reason: FinishReason;
   readonly limitedBy?: AnswerLimit | undefined;
   readonly usage: Usage;

@@ -48,7 +48,7 @@ const wireReasonSchema = z.enum([...finishReasonSchema.options, "function_call"]
 const legacyCallDescription = "The call, in place of tool_calls, when the request has functions.";
 
 /** How the answer is written. */
-export interface ChatAnswerStyle {
+interface ChatAnswerStyle {
   /** The request has functions, and its client reads function_call. */
   readonly legacyCalls: boolean;
   /** Names of the request's tools whose input is text. */

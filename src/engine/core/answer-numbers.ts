@@ -57,6 +57,6 @@ export class AnswerNumbers {
 }
 
 /** A number under which our kernels know a request. */
-export interface AnswerNumber extends Disposable {
+interface AnswerNumber extends Disposable {
   readonly value: number;
 }

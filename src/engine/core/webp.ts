@@ -30,7 +30,7 @@ interface Chunk {
 }
 
 /** An image that is not animated. */
-export interface StillWebp {
+interface StillWebp {
   readonly width: number;
   readonly height: number;
   readonly file: Uint8Array<ArrayBuffer>;

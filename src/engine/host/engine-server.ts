@@ -12,7 +12,7 @@ import { Outbox } from "./outbox.ts";
 const PROGRESS_STEP = 0.01;
 
 /** The place in which an engine runs. */
-export interface EngineHost {
+interface EngineHost {
   /**
    * Opens the files of a model.
    * @param onProgress to be called with 0..1, the part of all bytes that has been read

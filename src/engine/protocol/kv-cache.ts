@@ -1,6 +1,6 @@
 import type { EngineSpec } from "./engine-spec.ts";
 
-export type KvCacheType = NonNullable<EngineSpec["cacheTypeK"]>;
+type KvCacheType = NonNullable<EngineSpec["cacheTypeK"]>;
 export type KvCacheTypes = Pick<EngineSpec, "cacheTypeK" | "cacheTypeV">;
 
 /** Numbers in a block of a quantized cache. */

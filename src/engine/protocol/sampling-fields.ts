@@ -27,7 +27,7 @@ export const SAMPLERS = {
   infill: "i",
   adaptive_p: "a",
 } as const;
-export type SamplerName = keyof typeof SAMPLERS;
+type SamplerName = keyof typeof SAMPLERS;
 // The names come from the object's own type.
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion
 export const SAMPLER_NAMES = Object.keys(SAMPLERS) as [SamplerName, ...SamplerName[]];

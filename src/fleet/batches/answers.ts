@@ -34,7 +34,7 @@ const answerSchema = z.object({
 });
 
 /** What is answered of a batch. */
-export interface Tally {
+interface Tally {
   readonly answered: ReadonlyMap<number, RunOutcome>;
   readonly counts: LineCounts;
   readonly usage: BatchUsage;

@@ -6,7 +6,7 @@ import type { Presence } from "../presence.ts";
 import type { SelfDescription } from "../self-description.ts";
 import type { LineGroup } from "./batch-record.ts";
 
-export interface BatchModelsOptions {
+interface BatchModelsOptions {
   readonly self: Pick<SelfDescription, "card" | "beat" | "model">;
   readonly presence: Pick<Presence, "machines" | "departed" | "unreachable">;
   /** Of this machine alone. */

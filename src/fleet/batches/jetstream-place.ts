@@ -3,19 +3,12 @@ import { AckPolicy, DeliverPolicy, type JetStreamManager, type JsMsg } from "@na
 import { errors, type MsgHdrs, type NatsConnection, nuid } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import type { FleetConnection } from "../fleet-connection.ts";
-import { ASKED_ONCE_MS } from "./ask-again.ts";
-import { removeMessages } from "./remove-messages.ts";
-import { makeStreams, RAISE_AFTER_MS, type StreamKind, STREAMS, streamName } from "./batch-streams.ts";
-import {
-  codeOf,
-  explained,
-  IN_PROCESS,
-  isWithoutStream,
-  NO_LEADER,
-  openJetStream,
-  WRONG_LAST_SEQUENCE,
-} from "./jetstream-errors.ts";
-import type { SharingLog } from "./sharing-log.ts";
+import { ASKED_ONCE_MS } from "../jetstream/ask-again.ts";
+import { codeOf, explained, IN_PROCESS, WRONG_LAST_SEQUENCE } from "../jetstream/jetstream-errors.ts";
+import { PreparedStreams } from "../jetstream/prepared-streams.ts";
+import { removeMessages } from "../jetstream/remove-messages.ts";
+import type { SharingLog } from "../jetstream/sharing-log.ts";
+import { makeStreams, type StreamKind, STREAMS, streamName } from "./batch-streams.ts";
 
 /** A request to the server: longer than a cluster is without a leader. */
 const TIMEOUT_MS = 12_000;
@@ -28,7 +21,7 @@ const READ_MS = 10_000;
 /** A reader that has died is forgotten after this. */
 const READER_MS = 15_000;
 /** Before the streams are looked for again, where they have been and where they have never been. */
-const PAUSE_MS = { known: 1000, unknown: 300_000 };
+const PAUSE_MS = { there: 1000, absent: 300_000 };
 
 /** The header with the id of a message. */
 const MSG_ID = "Nats-Msg-Id";
@@ -48,23 +41,11 @@ export interface Stored {
   readonly time: number;
 }
 
-interface Ready {
-  readonly nats: NatsConnection;
-  readonly manager: Promise<JetStreamManager>;
-  /** When it is made ready again: after a failure, or when its streams may get more copies. */
-  lookAgainAt: number;
-  /** A server without JetStream says so; one that says nothing may still be starting, or be one of too few of its cluster. */
-  isSilent: boolean;
-}
-
 /** JetStream, as batches use it: messages by subject that are replaced only by those who know the one before. */
 export class JetStreamPlace {
   readonly #connection: FleetConnection;
   readonly #prefix: string;
-  readonly #logger: Pick<Logger, "info">;
-  readonly #sharing: SharingLog;
-  #ready: Ready | undefined;
-  #wasThere = false;
+  readonly #streams: PreparedStreams;
 
   constructor(
     connection: FleetConnection,
@@ -74,10 +55,19 @@ export class JetStreamPlace {
   ) {
     this.#connection = connection;
     this.#prefix = prefix;
-    this.#logger = logger;
-    this.#sharing = sharing;
-    connection.onChange(() => {
-      if (this.#ready && this.#ready.lookAgainAt !== Number.POSITIVE_INFINITY) this.#ready = undefined;
+    this.#streams = new PreparedStreams({
+      connection,
+      sharing,
+      timeoutMs: TIMEOUT_MS,
+      pauseMs: PAUSE_MS,
+      make: async (manager, isCluster) => await makeStreams(manager, prefix, isCluster),
+      onPrepared: (error, wasThere) => {
+        if (error !== undefined) return sharing.failed("batches", error);
+        const isBack = sharing.works("batches");
+        if (!wasThere) logger.info("fleet: all machines share files and batches");
+        else if (isBack) logger.info("fleet: files and batches are shared again");
+        return undefined;
+      },
     });
   }
 
@@ -125,12 +115,13 @@ export class JetStreamPlace {
 
   /** Where new files and batches belong now: on this machine where the fleet has never had a place for them. */
   async home(): Promise<Home> {
-    if (!this.#connection.isConnected) return this.#wasThere ? "away" : "machine";
+    const { nats } = this.#connection;
+    if (!nats) return this.#streams.areThere ? "away" : "machine";
     try {
-      await this.#manager();
+      await this.#streams.ready(nats);
       return "fleet";
     } catch {
-      return this.#wasThere || this.#ready?.isSilent ? "away" : "machine";
+      return this.#streams.areThere === false ? "machine" : "away";
     }
   }
 
@@ -141,16 +132,10 @@ export class JetStreamPlace {
   async use<Result>(
     action: (manager: JetStreamManager, nats: NatsConnection) => Promise<Result>,
   ): Promise<Result> {
-    const { manager, nats } = await this.#manager();
+    const { nats } = this.#connection;
+    if (!nats) throw explained(undefined, this.#connection);
     try {
-      return await action(manager, nats);
-    } catch (error) {
-      if (!isWithoutStream(error)) throw explained(error, this.#connection);
-    }
-    // Its server may have begun anew. Another one may have seen that already.
-    const again = await this.#manager(manager);
-    try {
-      return await action(again.manager, again.nats);
+      return await this.#streams.use(nats, async (manager) => await action(manager, nats));
     } catch (error) {
       throw explained(error, this.#connection);
     }
@@ -253,55 +238,5 @@ export class JetStreamPlace {
         await manager.consumers.delete(stream, reader.name).catch(() => undefined);
       }
     });
-  }
-
-  /** @param stale one whose streams are gone */
-  async #manager(stale?: JetStreamManager): Promise<{ manager: JetStreamManager; nats: NatsConnection }> {
-    const { nats } = this.#connection;
-    if (!nats) throw explained(undefined, this.#connection);
-    const { known, unknown } = PAUSE_MS;
-    if (stale && (await this.#ready?.manager.catch(() => undefined)) === stale) this.#ready = undefined;
-    if (this.#ready?.nats !== nats || performance.now() > this.#ready.lookAgainAt) {
-      const prepared = this.#prepare(nats);
-      const ready: Ready = {
-        nats,
-        manager: prepared.then(({ manager }) => manager),
-        lookAgainAt: Number.POSITIVE_INFINITY,
-        isSilent: false,
-      };
-      this.#ready = ready;
-      prepared.then(
-        ({ hasFewCopies }) => {
-          if (hasFewCopies) ready.lookAgainAt = performance.now() + RAISE_AFTER_MS;
-          return undefined;
-        },
-        (error: unknown) => {
-          ready.isSilent = error instanceof errors.TimeoutError;
-          ready.lookAgainAt = performance.now() + (this.#wasThere || ready.isSilent ? known : unknown);
-        },
-      );
-    }
-    try {
-      return { nats, manager: await this.#ready.manager };
-    } catch (error) {
-      throw explained(error, this.#connection);
-    }
-  }
-
-  async #prepare(nats: NatsConnection): Promise<{ manager: JetStreamManager; hasFewCopies: boolean }> {
-    try {
-      const manager = await openJetStream(nats, TIMEOUT_MS);
-      const few = await makeStreams(manager, this.#prefix, nats.info?.cluster !== undefined);
-      if (few) this.#sharing.fewCopies(few);
-      const isBack = this.#sharing.works("batches");
-      if (!this.#wasThere) this.#logger.info("fleet: all machines share files and batches");
-      else if (isBack) this.#logger.info("fleet: files and batches are shared again");
-      this.#wasThere = true;
-      return { manager, hasFewCopies: few !== undefined };
-    } catch (error) {
-      this.#wasThere ||= codeOf(error) === NO_LEADER;
-      this.#sharing.failed("batches", error);
-      throw error;
-    }
   }
 }

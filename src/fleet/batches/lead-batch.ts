@@ -15,7 +15,7 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { Answers } from "./answers.ts";
 import type { BatchModels } from "./batch-models.ts";
 import type { LineGroup, SharedBatch } from "./batch-record.ts";
-import { isAway } from "./jetstream-errors.ts";
+import { isAway } from "../jetstream/jetstream-errors.ts";
 import type { LineRuns } from "./line-runs.ts";
 import { newNonce, newOutputId } from "./shared-ids.ts";
 import type { SharedStore } from "./shared-store.ts";

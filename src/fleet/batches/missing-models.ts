@@ -3,7 +3,7 @@ import type { BatchModels } from "./batch-models.ts";
 import type { LineGroup, SharedBatch } from "./batch-record.ts";
 import type { LineRuns } from "./line-runs.ts";
 
-export interface MissingModelsOptions {
+interface MissingModelsOptions {
   readonly models: Pick<BatchModels, "isAway">;
   readonly runs: Pick<LineRuns, "groups">;
   readonly logger: Pick<Logger, "warn">;

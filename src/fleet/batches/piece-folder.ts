@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FileContents } from "../../batches/batch-store.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { isAway } from "./jetstream-errors.ts";
+import { isAway } from "../jetstream/jetstream-errors.ts";
 import type { JetStreamPlace } from "./jetstream-place.ts";
 
 /** Below what any server lets a message have. */

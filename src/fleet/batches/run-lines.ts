@@ -10,7 +10,7 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { Answers } from "./answers.ts";
 import type { BatchModels } from "./batch-models.ts";
 import type { SharedBatch } from "./batch-record.ts";
-import { isAway } from "./jetstream-errors.ts";
+import { isAway } from "../jetstream/jetstream-errors.ts";
 import type { LineRuns } from "./line-runs.ts";
 import type { ToldRefusals } from "./told-refusals.ts";
 import { type RunnableGroup, RunQueue } from "./run-queue.ts";

@@ -1,7 +1,7 @@
 import type { Attempt, Lines, NextLine } from "../../batches/line-queue.ts";
 import type { Answers } from "./answers.ts";
 import type { ModelHere } from "./batch-models.ts";
-import { isAway } from "./jetstream-errors.ts";
+import { isAway } from "../jetstream/jetstream-errors.ts";
 import type { LineRun, LineRuns, QueuedBatch } from "./line-runs.ts";
 
 /** Before it is looked again whether lines wait. */

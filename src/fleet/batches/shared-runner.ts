@@ -4,7 +4,7 @@ import type { LinePool } from "../../batches/line-pool.ts";
 import type { Batch } from "../../batches/batch.ts";
 import { UNFINISHED } from "../../batches/batch.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { isAway } from "./jetstream-errors.ts";
+import { isAway } from "../jetstream/jetstream-errors.ts";
 import { BatchNews } from "./batch-news.ts";
 import type { JetStreamPlace } from "./jetstream-place.ts";
 import { MissingModels } from "./missing-models.ts";

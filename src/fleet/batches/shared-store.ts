@@ -27,7 +27,7 @@ import { batchesOf, isSharedId } from "./shared-ids.ts";
 /** Requests to the server at once. */
 const READS_AT_ONCE = 32;
 
-export interface SharedStoreOptions {
+interface SharedStoreOptions {
   readonly place: JetStreamPlace;
   readonly answers: Answers;
   readonly leases: Leases;
@@ -40,7 +40,7 @@ interface Recorded {
 }
 
 /** What changes of a batch of the fleet. */
-export type SharedChange = BatchChange &
+type SharedChange = BatchChange &
   Partial<Pick<SharedBatch, "groups" | "queue" | "files" | "counts" | "usage">>;
 
 /** Files' descriptions and batches of all machines. Each change knows what was there before, so that none undoes another one. */

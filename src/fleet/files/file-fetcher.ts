@@ -31,7 +31,7 @@ const MOST_PATIENCE_MS = 1000;
 /** Machines that are asked whether they have a file. */
 const MOST_ASKED = 64;
 
-export interface FileFetcherOptions {
+interface FileFetcherOptions {
   readonly connection: FleetConnection;
   readonly presence: Pick<Presence, "machines" | "has" | "onChange">;
 }

@@ -9,7 +9,7 @@ import { ANSWER, bareAnswer, type FileQuestion, fileQuestionSchema } from "./fil
 /** Questions that are answered at once; each holds a piece in memory until NATS has it. */
 const MOST_AT_ONCE = 32;
 
-export interface FileServerOptions {
+interface FileServerOptions {
   readonly connection: FleetConnection;
   readonly files: Pick<CachedFiles, "find" | "findGrowing" | "list">;
   readonly logger: Pick<Logger, "debug">;

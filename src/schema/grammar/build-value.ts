@@ -12,7 +12,7 @@ import { buildObject } from "./build-object.ts";
 import { buildString } from "./build-string.ts";
 import { choice, type Part, type Rule, ruleOf, text } from "./part.ts";
 
-export interface BuilderParts {
+interface BuilderParts {
   readonly expander: Expander;
   readonly texts: TextRules;
   readonly budget: WorkBudget;

@@ -14,7 +14,7 @@ export interface Work extends Term {
 }
 
 /** Alternatives of which at least one holds. */
-export interface Choice {
+interface Choice {
   readonly alternatives: readonly ((branch: Branch) => void)[];
   /** What is not said when there is no room for the alternatives. */
   readonly gap: SchemaGap;
@@ -67,7 +67,7 @@ export interface SomeFact extends KeyFact {
 }
 
 /** Items from one position to before another have to fit. */
-export interface ItemFact {
+interface ItemFact {
   readonly from: number;
   readonly to: number;
   readonly terms: Conjunction;

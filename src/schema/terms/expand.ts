@@ -21,7 +21,7 @@ const BRANCH_COST = 20;
 
 const ANY_TEXT: JsonSchema = { type: ["string"] };
 
-export interface ExpanderParts {
+interface ExpanderParts {
   readonly document: SchemaDocument;
   readonly texts: TextRules;
   readonly validator: Validator;

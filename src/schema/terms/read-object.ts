@@ -5,7 +5,7 @@ import { TOO_MANY, gapOf, textAtom, work, type Reading } from "./reading.ts";
 import { holds } from "./term.ts";
 
 /** The declared names and patterns of a node. */
-export interface DeclaredKeys {
+interface DeclaredKeys {
   readonly names: readonly string[];
   readonly patterns: readonly KeyAtom[];
   /** The gaps of patterns that the grammar cannot tell apart from other names. */

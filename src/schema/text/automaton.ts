@@ -6,7 +6,7 @@ import type { Expression } from "./expression.ts";
 import type { Expressions } from "./expressions.ts";
 import { type GroupedState, mergeStates } from "./merge-states.ts";
 
-export interface State {
+interface State {
   /** True when the text may end here. */
   readonly mayEnd: boolean;
   readonly edges: readonly { readonly set: CodePoints; readonly to: number }[];

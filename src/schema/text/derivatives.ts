@@ -3,7 +3,7 @@ import { type Expression, matchesEmpty } from "./expression.ts";
 import type { Expressions } from "./expressions.ts";
 
 /** Whether the text so far is what each expression looks behind for. */
-export type Truths = ReadonlyMap<Expression, boolean>;
+type Truths = ReadonlyMap<Expression, boolean>;
 
 const NO_TRUTHS: Truths = new Map();
 

@@ -3,7 +3,7 @@ import type { TextSet } from "./text-set.ts";
 import { writeAutomaton } from "./write-automaton.ts";
 import { writeExpression } from "./write-expression.ts";
 
-export interface TextForm {
+interface TextForm {
   /** "json" writes a JSON string literal with its quotes, "raw" the text itself. */
   readonly form?: "json" | "raw";
   /** What the text is, for readable names of rules. */

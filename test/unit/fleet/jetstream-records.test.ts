@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { configSchema } from "../../../src/config/schema.ts";
 import { RecordsAway } from "../../../src/dialects/shared-records.ts";
 import { JetStreamPlace } from "../../../src/fleet/batches/jetstream-place.ts";
-import { SharingLog } from "../../../src/fleet/batches/sharing-log.ts";
+import { SharingLog } from "../../../src/fleet/jetstream/sharing-log.ts";
 import { FleetConnection } from "../../../src/fleet/fleet-connection.ts";
 import { JetStreamRecords } from "../../../src/fleet/jetstream-records.ts";
 import { NATS_SERVER, type NatsOptions, type NatsServer, startNats } from "../../support/nats-server.ts";

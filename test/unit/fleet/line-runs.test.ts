@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { configSchema } from "../../../src/config/schema.ts";
 import { JetStreamPlace } from "../../../src/fleet/batches/jetstream-place.ts";
 import { LineRuns } from "../../../src/fleet/batches/line-runs.ts";
-import { SharingLog } from "../../../src/fleet/batches/sharing-log.ts";
+import { SharingLog } from "../../../src/fleet/jetstream/sharing-log.ts";
 import { FleetConnection } from "../../../src/fleet/fleet-connection.ts";
 import { NATS_SERVER, startNats } from "../../support/nats-server.ts";
 

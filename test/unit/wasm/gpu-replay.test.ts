@@ -183,6 +183,17 @@ describe("a graph for a GPU", () => {
     expect([compute(one), compute(one)]).toEqual([recorded(0), recorded(0)]);
   });
 
+  it("is left to llama.cpp where it reads more tensors than there is room for", () => {
+    const work = buffer(2000);
+    const view = (): number => tensor({ viewOf: tensor({ buffer: work }), buffer: work });
+    const nodes = Array.from({ length: 4 }, () =>
+      tensor({ sources: Array.from({ length: MOST_SOURCES }, view), buffer: work }),
+    );
+    const one = graph(...nodes);
+    expect(compute(one)).toEqual(["encode"]);
+    expect(compute(one)).toEqual(["encode"]);
+  });
+
   it("is left to llama.cpp where nothing is to be replayed, or the script is not ours", async () => {
     host.mostRecordings = 0;
     const { graph: one } = family();

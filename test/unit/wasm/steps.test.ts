@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
+import { OFFSETS } from "../../../wasm/llama-cpp-build.ts";
 import { GraphHost } from "../../support/graph-host.ts";
 import {
   FALLBACK_MARK,
@@ -15,10 +16,10 @@ const ADD = 2;
 const place = (number: number): number => STACK_TOP + 4096 * number;
 const [CONTEXT, MEMORY, BATCH, SLOT] = [place(0), place(1), place(2), place(3)] as const;
 const AT = {
-  memory: 256,
-  batchTokens: 64,
-  media: 2960,
-  tokens: 2968,
+  memory: OFFSETS["llama_context.memory"].at,
+  batchTokens: OFFSETS["llama_batch_ext.tokens"].at,
+  media: OFFSETS["server_slot.prompt.tokens.map_idx_to_media"].at,
+  tokens: OFFSETS["server_slot.prompt.tokens.tokens"].at,
 } as const;
 const BYTES_OF_TOKEN = 80;
 const KV_CACHE = 526384n;

@@ -27,7 +27,7 @@ export const nestedFormatSchema = z.discriminatedUnion("type", [
 type Grammar = z.output<z.ZodObject<typeof grammarFields>>;
 
 /** A tool whose input is text instead of JSON, however an API writes it. */
-export interface CustomTool {
+interface CustomTool {
   readonly name: string;
   readonly description?: string | null | undefined;
   readonly grammar?: Grammar | undefined;

@@ -1,7 +1,7 @@
 import type { GpuBuffer, GpuDevice, GpuDispatch, GpuPass, GpuPipeline } from "./webgpu-types.ts";
 
 /** Where the kernels keep the stream (wasm/kernels/gpu-commands.h). */
-export interface StreamCells {
+interface StreamCells {
   /** uint64: address of the stream. */
   readonly stream: number;
   /** uint32: how many words of it are to be read. */
@@ -10,7 +10,7 @@ export interface StreamCells {
   readonly pass: number;
 }
 
-export interface StreamOptions {
+interface StreamOptions {
   readonly cells: StreamCells;
   /** Recordings that are kept at most; 0: nothing is replayed. */
   readonly mostRecordings: number;

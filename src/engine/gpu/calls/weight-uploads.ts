@@ -1,5 +1,5 @@
 /** Where the kernels keep what they say of a tensor that is loaded (wasm/kernels/gpu-upload.h). */
-export interface UploadCells {
+interface UploadCells {
   /** uint32: 1 when the script gives the GPU what it reads of a file. */
   readonly gpuUploads: number;
   /** uint64: where the tensor would be read to; 0: none is. */
@@ -8,7 +8,7 @@ export interface UploadCells {
   readonly uploadedBytes: number;
 }
 
-export interface UploadOptions {
+interface UploadOptions {
   readonly cells: UploadCells;
   /** The heap as it is now. */
   readonly words: () => Uint32Array;

@@ -7,15 +7,12 @@ import type { PackedProgram } from "./pack-plan.ts";
 const COUNTS_USAGE = 0x48;
 const WORDS_OF_VECTOR = 4;
 
-export interface CompiledProgram {
+interface CompiledProgram {
   readonly pipeline: FusingPipeline;
   readonly entries: readonly BufferEntry[];
 }
 
-export type CompileFused = (
-  device: FusingDevice,
-  program: PackedProgram,
-) => Promise<CompiledProgram | undefined>;
+type CompileFused = (device: FusingDevice, program: PackedProgram) => Promise<CompiledProgram | undefined>;
 
 /** Compiles fused programs in the background, each once for a device; undefined if the driver or Dawn refuses it. */
 export function createFusedCompiler(): CompileFused {

@@ -11,7 +11,7 @@ export interface KnownDispatch {
   readonly entries: readonly BufferEntry[];
 }
 
-export interface LearnedPrograms {
+interface LearnedPrograms {
   /** What of a dispatch can be fused; undefined: it cannot be. */
   readonly stepOf: (dispatch: Dispatch) => Step | undefined;
   /** Undefined where a program is written otherwise than llama.cpp's are. */

@@ -104,6 +104,20 @@ test("lines that are wrong are named", async () => {
   expect(await batch("-")).toMatchObject({ code: 2, stderr: expect.stringContaining("Name a file") });
 });
 
+test("requests for Anthropic's API are said to go elsewhere", async () => {
+  const { batch, file } = await setUp();
+  const params = { model: "tiny", max_tokens: 5, messages: [{ role: "user", content: "Hi" }] };
+  const each = { custom_id: "one", params };
+  const sent = { custom_id: "one", method: "POST", url: "/v1/messages", body: params };
+  for (const first of [each, sent, { requests: [each] }]) {
+    const input = file("in.jsonl");
+    writeFileSync(input, JSON.stringify(first));
+    const { code, stderr } = await batch(input);
+    expect(stderr).toContain("POST /v1/messages/batches");
+    expect(code).toBe(2);
+  }
+});
+
 test("an interruption says how to go on, and the daemon goes on", async () => {
   const { batch, file, engine, url } = await setUp();
   const go = Promise.withResolvers<void>();

@@ -26,7 +26,7 @@ describe("run", () => {
   it("prints the answer alone, ended by a newline", async () => {
     const { code, stdout, stderr, requests } = await against(answers, ["run", "Say", "hello"]);
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: "Hello\n", stderr: "" });
-    expect(requests).toEqual([["POST /api/generate", { prompt: "Say hello", stream: true }]]);
+    expect(requests.at(-1)).toEqual(["POST /api/generate", { prompt: "Say hello", stream: true }]);
   });
 
   it("sends every option that was given, and no other", async () => {
@@ -41,7 +41,7 @@ describe("run", () => {
       path.join(folder, "image.png"),
       "there",
     ]);
-    expect(requests[0]?.[1]).toEqual({
+    expect(requests.at(-1)?.[1]).toEqual({
       prompt: "hi there",
       stream: true,
       model: "tiny",
@@ -57,12 +57,30 @@ describe("run", () => {
     });
   });
 
+  it("takes the model as Ollama does, before the prompt, if the daemon has it or it has a tag", async () => {
+    const routes = { ...answers, "GET /api/models/tiny": { state: "loaded" } };
+    const sent = async (words: string[], options = {}): Promise<unknown> =>
+      (await against(routes, ["run", ...words], options)).requests.at(-1)?.[1];
+    expect(await sent(["tiny", "Say hello"])).toEqual({ model: "tiny", prompt: "Say hello", stream: true });
+    expect(await sent(["qwen3:0.6b", "Hi"])).toMatchObject({ model: "qwen3:0.6b", prompt: "Hi" });
+    expect(await sent(["tiny"], { stdin: "Hi" })).toMatchObject({ model: "tiny", prompt: "Hi" });
+    expect(await sent(["tiny", "words", "-m", "other"])).toMatchObject({
+      model: "other",
+      prompt: "tiny words",
+    });
+    for (const prompt of ["https://example.com is what?", "Translate: cat", "12:30 is when?", "tall tales"])
+      expect(await sent(prompt.split(" "))).toEqual({ prompt, stream: true });
+    const { code, stderr } = await against(routes, ["run", "tiny"]);
+    expect(stderr).toContain("To have a conversation with this model: daybreak chat tiny");
+    expect(code).toBe(2);
+  });
+
   it.each([
     ["json", "json"],
     ['{"type":"string"}', { type: "string" }],
   ])("takes --format %s", async (format, sent) => {
     const { requests } = await against(answers, ["run", "hi", "--format", format]);
-    expect(requests[0]?.[1]).toMatchObject({ format: sent });
+    expect(requests.at(-1)?.[1]).toMatchObject({ format: sent });
   });
 
   it.each([
@@ -70,7 +88,7 @@ describe("run", () => {
     ["a part of it", ["run", "Summarize:", "-", "In one word."], "Summarize: \nfrom a pipe\n In one word."],
   ])("reads %s from standard input", async (_what, args, prompt) => {
     const { requests } = await against(answers, args, { stdin: "from a pipe\n" });
-    expect(requests[0]?.[1]).toMatchObject({ prompt });
+    expect(requests.at(-1)?.[1]).toMatchObject({ prompt });
   });
 
   it.each([
@@ -109,7 +127,7 @@ describe("run", () => {
     const whole = { ...piece("Hello"), done: true, ...summary };
     const { stdout, requests } = await against({ "POST /api/generate": whole }, ["run", "hi", "--json"]);
     expect(JSON.parse(stdout)).toEqual(whole);
-    expect(requests[0]?.[1]).toEqual({ prompt: "hi" });
+    expect(requests.at(-1)?.[1]).toEqual({ prompt: "hi" });
   });
 
   it("says so when it waits for the daemon to load the model", async () => {
@@ -142,7 +160,7 @@ describe("run", () => {
           response.end('{"status":"loaded","alias":"tiny","parameters":1,"context_size":1,"gpu_layers":0}');
         },
       },
-      ["run", "hi"],
+      ["run", "Say hi"],
     );
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: "Hello\n", stderr: "Loading tiny ...\n" });
     expect(requests.map(([route]) => route)).toEqual([

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { FewCopies } from "./batch-streams.ts";
+import type { FewCopies } from "./make-stream.ts";
 import { NoJetStream, whyAway } from "./jetstream-errors.ts";
 
 /** What machines share by JetStream, and what is so without it. */
