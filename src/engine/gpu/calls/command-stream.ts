@@ -249,6 +249,6 @@ export function openCommandStream(options: StreamOptions): CommandStream {
       current = undefined;
     },
     forget,
-    unexpected: recordings.spoil,
+    unexpected: () => recordings.spoil(),
   };
 }

@@ -112,7 +112,8 @@ export function openGraphRecordings(options: RecordingOptions): GraphRecordings 
     }
     return submissions;
   };
-  const submit = (device: GpuDevice, list: readonly GpuDispatch[]): void => {
+  const submit = (list: readonly GpuDispatch[]): void => {
+    const device = options.device();
     const encoder = device.createCommandEncoder();
     const pass = encoder.beginComputePass();
     pass.dispatchAll?.(list);
@@ -157,11 +158,10 @@ export function openGraphRecordings(options: RecordingOptions): GraphRecordings 
     replay(which) {
       const recorded = recordings[which];
       if (!recorded?.isComplete) return false;
-      const device = options.device();
       const repeat = (recorded.repeat ??= prepare(recorded));
-      const runs = device.inPlaceOf?.(repeat.list) ?? repeat.list;
+      const runs = options.device().inPlaceOf?.(repeat.list) ?? repeat.list;
       if (repeat.runs !== runs) repeat.submissions = split((repeat.runs = runs));
-      for (const list of repeat.submissions) submit(device, list);
+      for (const list of repeat.submissions) submit(list);
       return true;
     },
     forget() {

@@ -173,7 +173,10 @@ test("what Dawn makes no valid bind group for is left as it is", async () => {
 
 test("programs of all layers with as many workgroups have one buffer for these numbers", async () => {
   const pipeline = compileWrite();
-  const layers = [0, 1024, 2048].map((at) => [writeTo(at, pipeline), writeTo(at + 256, pipeline)]);
+  const layers = [0, 1024, 2048].map((offset) => [
+    writeTo(offset, pipeline),
+    writeTo(offset + 256, pipeline),
+  ]);
   for (const _ of [1, 2]) for (const [key, value] of layers) run(key!, value!);
   await compiled(true);
   for (const [key, value] of layers) expect(run(key!, value!)).toEqual([{ pipeline: "fused", x: 4 }]);

@@ -115,11 +115,13 @@ test("bind groups and buffers are made once", () => {
   expect(made).toHaveLength(1);
 });
 
+/** A scan of so many bytes, and the attention behind it. */
+const sized = (size: number): Dispatch[] => [
+  dispatch(SCANS, [range(0, 0, 64), range(1, 4096, size), range(2, 0, 256, parameters)], [1]),
+  dispatch(ATTENDS, [range(0, 0, 64), range(1, 4096, size), range(2, 8192, 64)], [2]),
+];
+
 test("a longer mask has a larger buffer, which shorter ones use from then on, so that no more of them are kept", () => {
-  const sized = (size: number): Dispatch[] => [
-    dispatch(SCANS, [range(0, 0, 64), range(1, 4096, size), range(2, 0, 256, parameters)], [1]),
-    dispatch(ATTENDS, [range(0, 0, 64), range(1, 4096, size), range(2, 8192, 64)], [2]),
-  ];
   const used = [16, 32, 16, 24].map((size) => states(share(sized(size))[0]));
   expect(made).toHaveLength(2);
   expect(used).toEqual([
