@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import { configOptions } from "./config-options.ts";
 import { explainIssue, issueText } from "../errors/explain-issue.ts";
+import { similarOption } from "./similar-option.ts";
 import type { Tree } from "./tree.ts";
 
 /** One line per issue: the source, the option, what was expected and what was found. */
@@ -14,7 +15,9 @@ export function explainIssues(
     .map((issue) => {
       if (issue.code === "unrecognized_keys") {
         const names = issue.keys.map((key) => [...issue.path, key].join("."));
-        return `${file ?? "configuration"}: unknown option ${names.join(", ")}; docs/configuration.md lists them all.`;
+        const [meant] = names.length === 1 ? names.map(similarOption) : [];
+        const hint = meant === undefined ? "" : ` Did you mean ${meant}?`;
+        return `${file ?? "configuration"}: unknown option ${names.join(", ")}; docs/configuration.md lists them all.${hint}`;
       }
       const option = configOptions.find((each) => each.path.every((key, index) => issue.path[index] === key));
       const name = option?.name ?? issue.path.join(".");

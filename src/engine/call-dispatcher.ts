@@ -41,8 +41,6 @@ interface CallDispatcherOptions {
   readonly onStall: () => void;
   /** The engine has not confirmed a cancellation within `allowedMs`. */
   readonly onUnresponsive: (allowedMs: number) => void;
-  /** Milliseconds since any origin. */
-  readonly now?: () => number;
 }
 
 /** Longest wait for the engine to confirm a cancellation, so that a permit is free within a second. */
@@ -52,7 +50,7 @@ const CANCEL_WAIT_MS = 500;
 export class CallDispatcher {
   readonly #options: CallDispatcherOptions;
   readonly #open = new Map<number, OpenCall>();
-  readonly #cancelDeadline: CancelDeadline;
+  readonly #cancelDeadline = new CancelDeadline();
   /** Slots that the engine keeps for calls which name them. */
   readonly #kept = new Set<number>();
   /** Resolves when a call may find a slot that it has not found before. */
@@ -62,7 +60,6 @@ export class CallDispatcher {
 
   constructor(options: CallDispatcherOptions) {
     this.#options = options;
-    this.#cancelDeadline = new CancelDeadline(options.now);
   }
 
   /**

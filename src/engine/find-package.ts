@@ -11,11 +11,10 @@ interface InstalledPackage {
 /**
  * The paths that a process must be allowed to read in order to import an installed package. The links must come first
  * among its permissions: Node 26.10 drops a permission for a link when it already has one for a path inside it.
- * @param from folder of the code that imports the package
  * @throws Error when the package is not installed
  */
-export function findPackage(name: string, from: string = import.meta.dirname): InstalledPackage {
-  for (let above = from; ; above = path.dirname(above)) {
+export function findPackage(name: string): InstalledPackage {
+  for (let above = import.meta.dirname; ; above = path.dirname(above)) {
     const found = path.join(above, "node_modules", name);
     if (existsSync(found)) return { folder: realpathSync(found), links: linksOn(found) };
     if (above === path.dirname(above)) throw new Error(`The package ${name} is not installed.`);

@@ -5,6 +5,7 @@ import type { AppContext, AppEnv } from "./app-env.ts";
 import { isShared, type Dialect } from "./dialect.ts";
 import { errorResponse } from "./errors/error-response.ts";
 import { assertServing, type Life } from "./errors/serving.ts";
+import { likelyPaths } from "./likely-path.ts";
 import { openApiPath, type Route } from "./route.ts";
 
 /** Serves the routes of dialects, behind what the app has been told to use so far, and answers everything else. */
@@ -25,7 +26,8 @@ export function addRoutes(app: Hono<AppEnv>, dialects: readonly Dialect[], life:
     });
   }
   const methods = methodsByPath(routes);
-  app.notFound((context) => errorResponse(context, noSuchRoute(context, methods), dialects));
+  const likely = likelyPaths(routes);
+  app.notFound((context) => errorResponse(context, noSuchRoute(context, methods, likely), dialects));
 }
 
 interface OfferedRoute {
@@ -71,11 +73,18 @@ function methodsByPath(routes: readonly Route[]): TrieRouter<string> {
 }
 
 /** 404, or 405 with Allow when the path exists for other methods. */
-function noSuchRoute(context: AppContext, methods: TrieRouter<string>): ServiceError {
+function noSuchRoute(
+  context: AppContext,
+  methods: TrieRouter<string>,
+  likely: ReturnType<typeof likelyPaths>,
+): ServiceError {
   const { method, path } = context.req;
   const allowed = new Set(methods.match("ALL", path)[0].map(([allowedMethod]) => allowedMethod));
-  if (allowed.size === 0)
-    return new ServiceError("route_not_found", `Endpoint not found: ${method} ${path}.`);
+  if (allowed.size === 0) {
+    const meant = likely(method, path);
+    const hint = meant === undefined ? "" : ` There is ${meant}: check the client's base URL.`;
+    return new ServiceError("route_not_found", `Endpoint not found: ${method} ${path}.${hint}`);
+  }
   if (allowed.has("GET")) allowed.add("HEAD");
   const list = [...allowed, "OPTIONS"].toSorted().join(", ");
   context.res.headers.set("allow", list);

@@ -21,6 +21,8 @@ function exitCodeFor(code: string, type: string, sent: number | undefined): Exit
   return EXIT.error;
 }
 
+const KEY_HINT = "The command line takes the key from SERVICE_API_KEY.";
+
 /** The daemon refused a request; `code` and `type` are its own. */
 export class ApiError extends CliError {
   readonly type: string;
@@ -29,7 +31,11 @@ export class ApiError extends CliError {
 
   constructor(body: z.infer<typeof errorBody>, status?: number) {
     const { message, type, code } = body.error;
-    super(exitCodeFor(code, type, status), code, message);
+    super(
+      exitCodeFor(code, type, status),
+      code,
+      code === "unauthorized" ? `${message} ${KEY_HINT}` : message,
+    );
     this.type = type;
     this.status = status;
   }

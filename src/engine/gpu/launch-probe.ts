@@ -11,7 +11,6 @@ import type { ServiceError } from "../../errors/service-error.ts";
 import type { GpuDevice } from "./gpu-report.ts";
 
 interface LaunchProbeOptions {
-  readonly runtime: string;
   readonly spawn: SpawnEngine;
   readonly dawnPath: string;
   /** Adapters that must not be opened. */
@@ -27,7 +26,7 @@ export function probeFailure(cause: unknown): ServiceError {
  * Starts a probe process, which may load Dawn and read its own code, and nothing else that Node can forbid.
  * @throws ServiceError resources_exhausted or model_load_failed when the process cannot be started
  */
-export function launchProbe({ runtime, spawn, dawnPath, skipped }: LaunchProbeOptions): ChildProcess {
+export function launchProbe({ spawn, dawnPath, skipped }: LaunchProbeOptions): ChildProcess {
   const entry = path.join(import.meta.dirname, `probe-process${path.extname(import.meta.filename)}`);
   const args = [
     "--permission",
@@ -42,7 +41,7 @@ export function launchProbe({ runtime, spawn, dawnPath, skipped }: LaunchProbeOp
     JSON.stringify(skipped),
   ];
   try {
-    return spawn(runtime, args, {
+    return spawn(process.execPath, args, {
       env: { ...driverEnvironment(process.env), ...MINIMAL_ENVIRONMENT },
       cwd: path.parse(entry).root,
     });

@@ -6,7 +6,6 @@ import { ServiceError } from "../../errors/service-error.ts";
 import { findDawn, missingDawn } from "./find-dawn.ts";
 import { findGpuMemory } from "./find-gpu-memory.ts";
 import {
-  type GpuAdapter,
   type GpuDevice,
   type GpuReport,
   isSameDevice,
@@ -31,13 +30,10 @@ const MAX_MESSAGES = 256;
 const KEPT_LINES = 5;
 
 interface ProbeOptions {
-  readonly runtime?: string;
   readonly spawn?: SpawnEngine;
   /** Dawn's entry file; undefined: not installed. */
   readonly dawnPath?: string | undefined;
   readonly deadlineMs?: number;
-  /** Finds an adapter's memory in bytes; the default asks the operating system. */
-  readonly memoryOf?: (adapter: GpuAdapter) => Promise<number | undefined>;
 }
 
 /**
@@ -45,10 +41,8 @@ interface ProbeOptions {
  * adapters are probed in another one. Never rejects.
  */
 export async function probeGpu({
-  runtime = process.execPath,
   spawn = spawnEngine,
   deadlineMs = PROBE_DEADLINE_MS,
-  memoryOf = findGpuMemory,
   ...options
 }: ProbeOptions = {}): Promise<GpuReport> {
   const dawnPath = "dawnPath" in options ? options.dawnPath : findDawn();
@@ -58,20 +52,17 @@ export async function probeGpu({
   const broken: ReportedAdapter[] = [];
   for (;;) {
     const skipped = broken.map(({ backend, name }) => ({ backend, name }));
-    const round = await look(() => launchProbe({ runtime, spawn, dawnPath, skipped }), skipped, deadlineMs);
+    const round = await look(() => launchProbe({ spawn, dawnPath, skipped }), skipped, deadlineMs);
     if (round.culprit === undefined) {
-      const found = await Promise.all(round.report.adapters.map((each) => withMemory(each, memoryOf)));
+      const found = await Promise.all(round.report.adapters.map(withMemory));
       return { ...round.report, adapters: [...found, ...broken] };
     }
     broken.push(round.culprit);
   }
 }
 
-async function withMemory(
-  adapter: ReportedAdapter,
-  memoryOf: (adapter: GpuAdapter) => Promise<number | undefined>,
-): Promise<ReportedAdapter> {
-  const memory = "features" in adapter ? await memoryOf(adapter) : undefined;
+async function withMemory(adapter: ReportedAdapter): Promise<ReportedAdapter> {
+  const memory = "features" in adapter ? await findGpuMemory(adapter) : undefined;
   return memory === undefined ? adapter : { ...adapter, memory };
 }
 

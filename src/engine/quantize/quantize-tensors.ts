@@ -3,8 +3,7 @@ import { Readable } from "node:stream";
 import { CHILD_SPEAKS_ON } from "../channel/descriptors.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { LastLines } from "../last-lines.ts";
-import { spawnEngine, type SpawnEngine, spawnFailure } from "../launch.ts";
-import { STOCK_WASM_PATH } from "../prepare-engine.ts";
+import { spawnFailure } from "../launch.ts";
 import { killGroup } from "../process-signals.ts";
 import type { Wall } from "../walls/wall.ts";
 import { INVALID_WEIGHTS_EXIT_CODE } from "./exit-codes.ts";
@@ -20,23 +19,17 @@ export type QuantizeTensors = (job: QuantizeJob, signal: AbortSignal) => AsyncIt
 interface QuantizerOptions {
   /** Finds the wall for engines, which this process gets too. */
   readonly findWall: () => Promise<Wall | undefined>;
-  readonly runtime?: string;
-  readonly spawn?: SpawnEngine;
 }
 
 /** Lines of output kept to explain an exit. */
 const KEPT_LINES = 20;
 
 /** Creates the function that quantizes with these settings. */
-export function createTensorQuantizer({
-  findWall,
-  runtime = process.execPath,
-  spawn = spawnEngine,
-}: QuantizerOptions): QuantizeTensors {
+export function createTensorQuantizer({ findWall }: QuantizerOptions): QuantizeTensors {
   return async function* quantize(job, signal) {
     const wall = await findWall();
     signal.throwIfAborted();
-    const child = launchQuantizer({ runtime, wasmPath: STOCK_WASM_PATH, files: job.files, wall, spawn });
+    const child = launchQuantizer(job.files, wall);
     const exit = watchExit(child);
     const stop = (): void => killGroup(child);
     signal.addEventListener("abort", stop);

@@ -20,7 +20,8 @@ export function apiKeys(
   return async (context, next) => {
     const batch = context.env?.batch;
     const isOpen = digests.length === 0 || context.env?.ipc === true || isKeyless(context.req.path);
-    const key = isOpen ? undefined : presentedKeys(context).find((each) => isKnown(each, digests));
+    const presented = isOpen ? [] : presentedKeys(context);
+    const key = presented.find((each) => isKnown(each, digests));
     const owner = key === undefined ? undefined : digest(key).toString("hex");
     // A batch without an owner was made by someone who may see everything.
     context.set("owner", batch ? batch.owner || undefined : owner);
@@ -28,7 +29,9 @@ export function apiKeys(
       context.res.headers.set("www-authenticate", challenge(context));
       throw new ServiceError(
         "unauthorized",
-        "This daemon requires an API key: send it as Authorization: Bearer or x-api-key.",
+        presented.length === 0
+          ? "This daemon requires an API key: send it as Authorization: Bearer or x-api-key."
+          : "This API key is not one of the daemon's.",
       );
     }
     await next();

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 
@@ -19,3 +19,15 @@ test.each(["CONTRIBUTING.md", "docs/architecture.md", "docs/comparison.md"])(
     expect(named.filter((name) => !existsSync(path.join(ROOT, name)))).toEqual([]);
   },
 );
+
+test.each([
+  ["docs/security.md", "scripts/test/withstand", "all.ts", ""],
+  ["CONTRIBUTING.md", "scripts/bench", "", "scripts/bench/"],
+])("%s names every script of %s", (page, folder, except, prefix) => {
+  const text = readFileSync(path.join(ROOT, page), "utf8");
+  const scripts = readdirSync(path.join(ROOT, folder)).filter(
+    (name) => name.endsWith(".ts") && name !== except,
+  );
+  expect(scripts.length).toBeGreaterThan(10);
+  expect(scripts.filter((name) => !text.includes(`\`${prefix}${name}\``))).toEqual([]);
+});

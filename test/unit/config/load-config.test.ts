@@ -160,7 +160,7 @@ describe("errors name the source, the option and what was expected", () => {
   test("an unknown option in the file", () => {
     const name = file("[http]\nprot = 1");
     expect(failure({ file: name })).toBe(
-      `${name}: unknown option http.prot; docs/configuration.md lists them all.`,
+      `${name}: unknown option http.prot; docs/configuration.md lists them all. Did you mean http.port?`,
     );
   });
 

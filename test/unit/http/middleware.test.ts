@@ -218,6 +218,13 @@ describe("API keys", () => {
     expect(await errorCode(response)).toBe("unauthorized");
   });
 
+  test.each([
+    [{}, "requires an API key"],
+    [{ "x-api-key": "wrong" }, "This API key is not one of the daemon's."],
+  ])("with %j the message has %j", async (headers, message) => {
+    expect(await (await app(keyed).request("/status", { headers })).text()).toContain(message);
+  });
+
   test("/health, a preflight and the owner's socket need none", async () => {
     expect((await app(keyed).request("/health")).status).toBe(200);
     expect(await status({}, { ipc: true })).toBe(200);

@@ -100,15 +100,11 @@ export function newId(prefix: string): string {
 }
 
 /** A response before its first output, with the request's fields. */
-export function beginResponse(
-  body: ResponseRequest,
-  model: string,
-  now: () => number = Date.now,
-): ResponseObject {
+export function beginResponse(body: ResponseRequest, model: string): ResponseObject {
   return {
     id: newId("resp"),
     object: "response",
-    created_at: Math.floor(now() / 1000),
+    created_at: Math.floor(Date.now() / 1000),
     completed_at: null,
     status: "in_progress",
     error: null,

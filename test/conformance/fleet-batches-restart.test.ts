@@ -1,0 +1,35 @@
+import { expect, onTestFinished, test } from "vitest";
+import { clientOf, completeLines, createLines } from "../support/batch-clients.ts";
+import { NATS_SERVER } from "../support/nats-server.ts";
+import { fleetOf, FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
+
+const MINUTE = 60_000;
+const LINES = 100;
+
+test.skipIf(NATS_SERVER === null).each([
+  { jetStream: true, waiting: `waits for a machine that has ${FLEET_MODEL}` },
+  { jetStream: false, waiting: `waits: The machine desk, which has the model "${FLEET_MODEL}",` },
+])(
+  "a batch that begins while the only machine with its model restarts fails no line, with JetStream: $jetStream",
+  async ({ jetStream, waiting }) => {
+    const fleet = await TestFleet.start({ jetStream });
+    onTestFinished(async () => await fleet.stop());
+    const entrance = await fleet.join("entrance", { hasModel: false });
+    const desk = await fleet.join("desk");
+    await fleet.complete(entrance, 2, 1);
+    await desk.stop();
+    await expect.poll(async () => (await fleetOf(entrance)).machines.length, { timeout: MINUTE }).toBe(1);
+    const client = clientOf(entrance);
+    const id = await createLines(client, LINES);
+    const seen = async (): Promise<unknown> => {
+      const { status, ...batch } = await client.batches.retrieve(id);
+      return { status, waiting: "waiting" in batch ? batch.waiting : undefined };
+    };
+    await expect
+      .poll(seen, { timeout: MINUTE, interval: 100 })
+      .toEqual({ status: "in_progress", waiting: expect.stringContaining(waiting) });
+    await fleet.join("desk");
+    await completeLines(() => [client], id, LINES, 2 * MINUTE);
+  },
+  5 * MINUTE,
+);

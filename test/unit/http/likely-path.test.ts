@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import { likelyPaths } from "../../../src/http/likely-path.ts";
+import { testApp } from "../../support/test-app.ts";
+
+test.each([
+  ["GET", "/api/tags", "/ollama/api/tags"],
+  ["POST", "/chat/completions", "/v1/chat/completions"],
+  ["POST", "/v1/v1/messages", "/v1/messages"],
+  ["POST", "/openai/v1/chat/completions", "/v1/chat/completions"],
+  ["DELETE", "/files/file-1", "/v1/files/file-1"],
+])("%s %s is not there, and its error names %s", async (method, path, meant) => {
+  const answer = await testApp().app.request(path, { method });
+  expect(answer.status).toBe(404);
+  expect(JSON.stringify(await answer.json())).toContain(
+    `Endpoint not found: ${method} ${path}. There is ${meant}: check the client's base URL.`,
+  );
+});
+
+test.each([
+  ["GET", "/nowhere"],
+  ["GET", "/chat/completions"],
+  ["GET", `/${"v1/".repeat(100)}models`],
+])("%s %s is like no other", async (method, path) => {
+  const answer = await testApp().app.request(path, { method });
+  expect(JSON.stringify(await answer.json())).toContain(`Endpoint not found: ${method} ${path}.`);
+  expect(likelyPaths([])(method, path)).toBeUndefined();
+});
