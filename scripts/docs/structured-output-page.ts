@@ -29,7 +29,7 @@ An answer that is cut off by a limit of tokens is not complete JSON: the reason 
 
 A schema that no value fits is refused, with the field that contradicts itself. So is one that is too large to follow within a fixed amount of work.
 
-Most schemas become a grammar within a millisecond or two. What takes longer, a large schema, a pattern, a list of texts, a grammar in Lark's language, or the rest of a long answer that has begun, is done in a thread of its own (\`src/daemon/grammars/grammar-thread.ts\`), so other requests' tokens do not wait for it; in a browser tab, which has one user, there is no such thread. What has not become a grammar after 20 seconds is refused.
+Most schemas become a grammar within a millisecond or two. What takes longer, a large schema, a pattern, a list of texts, a grammar in Lark's language, or the rest of a long answer that has begun, is done in a thread of its own (\`src/daemon/grammars/grammar-thread.ts\`), so other requests' tokens do not wait for it; in a browser tab, which has one user, there is no such thread. What has not become a grammar after 20 seconds is refused. The check of a long answer, or by a large schema, is done there, too; one in which more than a million subschemas and values meet fails the answer.
 
 ## Beginnings
 

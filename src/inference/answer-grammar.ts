@@ -4,7 +4,15 @@ import {
   type JsonSchema,
   type OutputFormat,
 } from "../engine/protocol/generation.ts";
-import { ANY_OBJECT, compileForm, refuseGap, type SchemaForm, sentence } from "./compile-form.ts";
+import {
+  ANY_OBJECT,
+  checkOfForm,
+  compileForm,
+  refuseGap,
+  type SchemaForm,
+  sentence,
+  type TextCheck,
+} from "./compile-form.ts";
 import { callSchema } from "./forced-call/call-schema.ts";
 import type { MakeGrammar } from "./make-grammar.ts";
 import { missingKeywords } from "./missing-keywords.ts";
@@ -15,7 +23,7 @@ import type { TemplateTraits } from "./template-traits.ts";
 interface AnswerGrammar {
   readonly format: OutputFormat;
   /** What is wrong with an answer, of what the grammar cannot say; absent: the grammar says it all. */
-  readonly check?: (text: string) => string | undefined;
+  readonly check?: TextCheck;
   /** What is not kept at all, in words for the user. */
   readonly warnings: readonly string[];
 }
@@ -37,6 +45,7 @@ export async function answerGrammar(
     return { format: grammar === undefined ? form : { ...form, grammar }, warnings: [] };
   }
   const compiled = await compileForm(form, makeGrammar);
+  const check = checkOfForm(form, makeGrammar);
   if (isStrict(form)) refuseGap(form, compiled);
   const ignored = compiled.unenforced.filter(({ kind }) => kind === "ignored");
   const warnings = ignored.map(sentence);
@@ -47,13 +56,12 @@ export async function answerGrammar(
     const needsCheck = isChecked || (missing?.dropped.length ?? 0) > 0;
     return {
       format: { type: "json_schema", schema },
-      ...(needsCheck && { check: compiled.check }),
+      ...(needsCheck && { check }),
       warnings,
     };
   }
   const rest = form.type === "calls" ? undefined : await continued(compiled.grammar, input, makeGrammar);
   const beginning = rest === undefined ? "" : beginningOf(input);
-  const { check } = compiled;
   return {
     format: { type: "grammar", grammar: rest ?? compiled.grammar, isJson: true },
     ...(isChecked && { check: (text) => check(beginning + text) }),

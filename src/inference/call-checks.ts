@@ -1,11 +1,11 @@
 import type { GenerationEvent, ToolDefinition } from "../engine/protocol/generation.ts";
-import { compileForm, refuseGap } from "./compile-form.ts";
+import { checkOfForm, compileForm, refuseGap, type TextCheck } from "./compile-form.ts";
 import type { MakeGrammar } from "./make-grammar.ts";
 import { missingKeywords } from "./missing-keywords.ts";
 import type { ResolvedTools } from "./resolve-tools.ts";
 
 /** By the names of tools: what is wrong with the arguments of a call. */
-export type CallChecks = ReadonlyMap<string, (text: string) => string | undefined>;
+export type CallChecks = ReadonlyMap<string, TextCheck>;
 
 /**
  * How calls that the model may make are kept to their tools' schemas. In the format of the model's template, the engine
@@ -17,7 +17,7 @@ export async function callChecks(
   resolved: ResolvedTools | undefined,
   makeGrammar: MakeGrammar,
 ): Promise<{ readonly checks: CallChecks; readonly warnings: readonly string[] }> {
-  const checks = new Map<string, (text: string) => string | undefined>();
+  const checks = new Map<string, TextCheck>();
   const warnings: string[] = [];
   // Calls in these formats are text to the engine.
   const isText = resolved?.calls?.kind === "tagged" || resolved?.calls?.kind === "written";
@@ -43,18 +43,19 @@ export async function callChecks(
   return { checks, warnings };
 }
 
-async function checkOf(
-  tool: ToolDefinition,
-  makeGrammar: MakeGrammar,
-): Promise<(text: string) => string | undefined> {
+async function checkOf(tool: ToolDefinition, makeGrammar: MakeGrammar): Promise<TextCheck> {
   const form = { type: "calls", tools: [tool] } as const;
   const compiled = await compileForm(form, makeGrammar);
   refuseGap(form, compiled);
-  return (text) => compiled.check(`{"name":${JSON.stringify(tool.name)},"arguments":${text}}`);
+  const check = checkOfForm(form, makeGrammar);
+  return async (text) => await check(`{"name":${JSON.stringify(tool.name)},"arguments":${text}}`);
 }
 
 /** What is wrong with the calls of an answer; undefined if they fit. */
-export function checkCalls(events: Iterable<GenerationEvent>, checks: CallChecks): string | undefined {
+export async function checkCalls(
+  events: Iterable<GenerationEvent>,
+  checks: CallChecks,
+): Promise<string | undefined> {
   const calls = new Map<number, { name: string; text: string }>();
   for (const event of events) {
     if (event.type === "tool-call-start") calls.set(event.index, { name: event.name, text: "" });
@@ -62,7 +63,7 @@ export function checkCalls(events: Iterable<GenerationEvent>, checks: CallChecks
     if (call && event.type === "tool-call-delta") call.text += event.arguments;
   }
   for (const { name, text } of calls.values()) {
-    const failure = checks.get(name)?.(text);
+    const failure = await checks.get(name)?.(text);
     if (failure !== undefined) return `the arguments of ${name}: ${failure}`;
   }
   return undefined;

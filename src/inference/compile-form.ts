@@ -1,7 +1,5 @@
 import { ServiceError } from "../errors/service-error.ts";
-import { callsCheck } from "../schema/compile-calls.ts";
-import { schemaCheck } from "../schema/compile-schema.ts";
-import { type GrammarWork, made } from "../schema/grammar-work.ts";
+import { made, type SchemaWork } from "../schema/grammar-work.ts";
 import { SchemaError } from "../schema/schema-error.ts";
 import type { SchemaGap } from "../schema/schema-gap.ts";
 import type { CheckFailure } from "../schema/schema-source.ts";
@@ -16,21 +14,22 @@ export type SchemaForm = Exclude<AnswerForm, { type: "text" | "grammar" }>;
 /** The schema of any JSON object. */
 export const ANY_OBJECT: Readonly<Record<string, unknown>> = { type: "object" };
 
+/** What is wrong with the text of an answer, in words. */
+export type TextCheck = (text: string) => Promise<string | undefined>;
+
 /** A form as a grammar, with what is left to check. */
 interface CompiledForm {
   /** In GBNF. */
   readonly grammar: string;
   /** What a schema says and the grammar does not. */
   readonly unenforced: readonly (SchemaGap & { readonly tool?: string | undefined })[];
-  /** What is wrong with an answer, in words. */
-  readonly check: (text: string) => string | undefined;
 }
 
 /** Each has a grammar of up to 256 KiB. */
 const recent = new RecentResults<CompiledForm>(32);
 
 /**
- * The grammar and the check of a form.
+ * The grammar of a form.
  * @throws ServiceError invalid_parameter if no answer can fit, or the schema is too large
  */
 export async function compileForm(form: SchemaForm, makeGrammar: MakeGrammar): Promise<CompiledForm> {
@@ -43,13 +42,28 @@ export async function compileForm(form: SchemaForm, makeGrammar: MakeGrammar): P
   }
 }
 
-async function compileAnew(work: ReturnType<typeof workOf>, makeGrammar: MakeGrammar): Promise<CompiledForm> {
-  const check = work.kind === "calls" ? callsCheck(work.tools, work.answer) : schemaCheck(work.schema);
+async function compileAnew(work: SchemaWork, makeGrammar: MakeGrammar): Promise<CompiledForm> {
   const { grammar = "", unenforced } = made(await makeGrammar(work));
-  return { grammar, unenforced, check: (text) => inWords(check(text)) };
+  return { grammar, unenforced };
 }
 
-function workOf(form: SchemaForm): Extract<GrammarWork, { kind: "schema" | "calls" }> {
+/**
+ * The check of whole answers to a form, for what its grammar does not say.
+ * @throws ServiceError inference_failed (the check) when it would take too long
+ */
+export function checkOfForm(form: SchemaForm, makeGrammar: MakeGrammar): TextCheck {
+  const by = workOf(form);
+  return async (text) => {
+    const result = await makeGrammar({ kind: "check", by, text });
+    if (result.kind === "checked") return inWords(result.failure);
+    throw new ServiceError(
+      "inference_failed",
+      "The model's answer could not be checked against the schema, which would take too long; simplify the schema, or limit the answer's length.",
+    );
+  };
+}
+
+function workOf(form: SchemaForm): SchemaWork {
   if (form.type !== "calls")
     return { kind: "schema", schema: form.type === "json" ? ANY_OBJECT : form.schema };
   const tools = form.tools.map(({ name, parameters }) => ({ name, parameters: parameters ?? NO_ARGUMENTS }));

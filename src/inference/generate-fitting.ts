@@ -1,3 +1,4 @@
+import { abortable } from "../async/abortable.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { GenerationEvent, GenerationRequest } from "../engine/protocol/generation.ts";
 import { ServiceError } from "../errors/service-error.ts";
@@ -19,7 +20,7 @@ const LEAST_TEMPERATURE = 0.7;
 export async function generateFitting(
   engine: Pick<Engine, "generate">,
   request: GenerationRequest,
-  check: (events: readonly GenerationEvent[]) => string | undefined,
+  check: (events: readonly GenerationEvent[]) => Promise<string | undefined>,
   onEvent: (event: GenerationEvent) => void,
   signal: AbortSignal,
   failedTries = 0,
@@ -36,7 +37,7 @@ export async function generateFitting(
     };
     const { given: _given, ...fresh } = request;
     await engine.generate(again(tries === first ? request : fresh, tries), take, signal);
-    failure = isWhole(held.at(-1)) ? check(held) : undefined;
+    failure = isWhole(held.at(-1)) ? await abortable(check(held), signal) : undefined;
     if (failure === undefined) {
       held.forEach(onEvent);
       return;

@@ -15,6 +15,7 @@ import { callChecks, type CallChecks } from "./call-checks.ts";
 import type { TokenLimit } from "./answer-limit.ts";
 import { type LimitedReasoning, tagsOfTemplate } from "./drop-late-end.ts";
 import { checkGeneration } from "./check-capabilities.ts";
+import type { TextCheck } from "./compile-form.ts";
 import { textMessage, withFirstMessages } from "./first-messages.ts";
 import { fittingMessages } from "./fitting-messages.ts";
 import type { InferenceRequest } from "./inference.ts";
@@ -41,7 +42,7 @@ export interface ResolvedGeneration {
   readonly limitedReasoning: LimitedReasoning | undefined;
   readonly calls: WrittenCalls;
   /** What is wrong with the whole text of an answer; absent: its grammar says all that it must be. */
-  readonly check?: (text: string) => string | undefined;
+  readonly check?: TextCheck;
   /** The same of the calls that the model chooses to make. */
   readonly callChecks: CallChecks;
   /** Answers that did not fit, before those of this machine. */

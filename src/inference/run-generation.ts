@@ -27,8 +27,9 @@ export function runGeneration(
 ): Promise<void> {
   const { request, check, callChecks, failedTries } = resolved;
   if (!check && callChecks.size === 0) return engine.generate(request, onEvent, signal);
-  const failureOf = (events: readonly GenerationEvent[]): string | undefined =>
-    check?.(textOf(events)) ?? checkCalls(readAll(events, readersOf(resolved, {})), callChecks);
+  const failureOf = async (events: readonly GenerationEvent[]): Promise<string | undefined> =>
+    (await check?.(textOf(events))) ??
+    (await checkCalls(readAll(events, readersOf(resolved, {})), callChecks));
   return generateFitting(engine, request, failureOf, onEvent, signal, failedTries);
 }
 

@@ -5,6 +5,7 @@ import { isObject, type JsonSchema } from "./json-schema.ts";
 import type { SchemaGap } from "./schema-gap.ts";
 import { type CheckFailure, parseAnswer, SchemaSource } from "./schema-source.ts";
 import { holds } from "./terms/term.ts";
+import type { WorkBudget } from "./work-budget.ts";
 
 /** A tool whose calls a grammar lets through. */
 export interface CallableTool {
@@ -59,13 +60,17 @@ export function compileCalls(
   };
 }
 
-/** The check of calls without their grammar. */
-export function callsCheck(tools: readonly CallableTool[], answer?: unknown): CompiledCalls["check"] {
-  let sources: ReturnType<typeof sourcesOf> | undefined;
-  return (value) => {
-    sources ??= sourcesOf(tools, answer);
-    return checkCall(value, sources.tools, sources.answer);
-  };
+/**
+ * What is wrong with a text that is to be one call, or one answer.
+ * @throws SchemaTooComplexError when it would take more than the budget has
+ */
+export function checkByCalls(
+  { tools, answer }: { readonly tools: readonly CallableTool[]; readonly answer?: unknown },
+  value: string,
+  budget: WorkBudget,
+): CheckFailure | undefined {
+  const sources = sourcesOf(tools, answer);
+  return checkCall(value, sources.tools, sources.answer, budget);
 }
 
 function sourcesOf(tools: readonly CallableTool[], answer: unknown) {
@@ -95,15 +100,16 @@ function checkCall(
   value: string,
   sources: ReadonlyMap<string, SchemaSource>,
   answer: SchemaSource | undefined,
+  budget?: WorkBudget,
 ): CheckFailure | undefined {
   const parsed = parseAnswer(value);
   if ("failure" in parsed) return parsed.failure;
   const call = isObject(parsed.value) ? parsed.value : {};
   const source = typeof call.name === "string" ? sources.get(call.name) : undefined;
-  const ofCall = source?.checkValue(call.arguments);
+  const ofCall = source?.checkValue(call.arguments, budget);
   if (source && ofCall === undefined) return undefined;
   // An answer may look like a call.
-  const ofAnswer = answer?.checkValue(parsed.value);
+  const ofAnswer = answer?.checkValue(parsed.value, budget);
   if (answer && ofAnswer === undefined) return undefined;
   return (
     ofCall ??

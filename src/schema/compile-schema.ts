@@ -1,6 +1,7 @@
 import { CompiledGrammar, type CompileOptions } from "./compiled-grammar.ts";
 import type { SchemaGap } from "./schema-gap.ts";
 import { type CheckFailure, SchemaSource } from "./schema-source.ts";
+import type { WorkBudget } from "./work-budget.ts";
 
 /** A schema as a grammar for llama.cpp, with what is left to check. */
 export interface CompiledSchema {
@@ -24,8 +25,10 @@ export function compileSchema(schema: unknown, options: CompileOptions = {}): Co
   return { grammar, unenforced: gaps, check: (text) => source.checkText(text) };
 }
 
-/** The check of a schema without its grammar. */
-export function schemaCheck(schema: unknown): CompiledSchema["check"] {
-  let source: SchemaSource | undefined;
-  return (text) => (source ??= new SchemaSource(schema)).checkText(text);
+/**
+ * What is wrong with an answer to a schema.
+ * @throws SchemaTooComplexError when it would take more than the budget has
+ */
+export function checkBySchema(schema: unknown, text: string, budget: WorkBudget): CheckFailure | undefined {
+  return new SchemaSource(schema).checkText(text, budget);
 }

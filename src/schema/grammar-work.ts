@@ -1,18 +1,26 @@
-import { type CallableTool, compileCalls } from "./compile-calls.ts";
+import { type CallableTool, checkByCalls, compileCalls } from "./compile-calls.ts";
 import type { CompileOptions } from "./compiled-grammar.ts";
-import { compileSchema } from "./compile-schema.ts";
+import { checkBySchema, compileSchema } from "./compile-schema.ts";
 import { continueGrammar } from "./gbnf/continue-grammar.ts";
 import { SchemaError } from "./schema-error.ts";
 import type { SchemaGap } from "./schema-gap.ts";
 import { GrammarSyntaxError, SchemaTooComplexError } from "./schema-errors.ts";
+import type { CheckFailure } from "./schema-source.ts";
 import { textGrammar, TextGrammarError, type TextLanguage } from "./text-grammar.ts";
 import { toLlamaSchema, type LlamaSchema } from "./to-llama-schema.ts";
 import { DEFAULT_WORK, WorkBudget } from "./work-budget.ts";
 
-/** What a grammar is to be made of. It can be sent to another thread, as its result can be sent back. */
-export type GrammarWork =
+/** What an answer must be by schemas. */
+export type SchemaWork =
   | { readonly kind: "schema"; readonly schema: unknown }
-  | { readonly kind: "calls"; readonly tools: readonly CallableTool[]; readonly answer?: unknown }
+  | { readonly kind: "calls"; readonly tools: readonly CallableTool[]; readonly answer?: unknown };
+
+/**
+ * What a grammar is to be made of, or what is to be done beside one. It can be sent to another thread, as its result can be
+ * sent back.
+ */
+export type GrammarWork =
+  | SchemaWork
   | {
       readonly kind: "texts";
       readonly language: TextLanguage;
@@ -21,14 +29,18 @@ export type GrammarWork =
   /** What may follow in a grammar after a beginning that was already written. */
   | { readonly kind: "rest"; readonly grammar: string; readonly beginning: string }
   /** Of which llama.cpp makes the grammars. */
-  | { readonly kind: "llama"; readonly schemas: readonly unknown[] };
+  | { readonly kind: "llama"; readonly schemas: readonly unknown[] }
+  /** A whole answer to be checked. */
+  | { readonly kind: "check"; readonly by: SchemaWork; readonly text: string };
 
 export type GrammarResult =
   | MadeGrammar
   | Refusal
   | { readonly kind: "unsayable"; readonly message: string }
   /** Of each schema, what llama.cpp's grammar of it does not have. */
-  | { readonly kind: "llama"; readonly missing: readonly MissingKeywords[] };
+  | { readonly kind: "llama"; readonly missing: readonly MissingKeywords[] }
+  /** What is wrong with the answer; undefined: it fits. */
+  | { readonly kind: "checked"; readonly failure: CheckFailure | undefined };
 
 export type MissingKeywords = Pick<LlamaSchema, "dropped" | "lost">;
 
@@ -55,9 +67,15 @@ const SHORT = 8192;
 /** Nothing counts the steps of llama.cpp's schemas, which take no more than some 50 ms for as many characters. */
 const SHORT_OF_LLAMA = 32 * 1024;
 
-/** Makes a grammar, which may take a second. */
+/** Subschemas and values that meet in the check of an answer: each takes some 5 µs, and 300 bytes until the check is over. */
+const CHECK_WORK = 1_000_000;
+
+/** Keywords of which each has a budget of its own in a check. */
+const HAS_TEXTS = /"(?:pattern|patternProperties|format)":/;
+
+/** Makes a grammar, which may take a second, or checks an answer, which may take a few. */
 export function makeGrammar(work: GrammarWork): GrammarResult {
-  return make(work, { ...OPTIONS, steps: DEFAULT_WORK });
+  return make(work, { ...OPTIONS, steps: work.kind === "check" ? CHECK_WORK : DEFAULT_WORK });
 }
 
 /** The same where it takes little time; undefined elsewhere. */
@@ -82,6 +100,7 @@ export function made(result: GrammarResult): MadeGrammar {
 function make(work: GrammarWork, options: CompileOptions & { readonly steps: number }): GrammarResult {
   if (work.kind === "rest") return { kind: "made", grammar: restOf(work, options), unenforced: [] };
   if (work.kind === "texts") return textsOf(work, options);
+  if (work.kind === "check") return checkOf(work, options);
   if (work.kind === "llama") return { kind: "llama", missing: work.schemas.map(missingOf) };
   try {
     // Without the functions, which cannot be sent.
@@ -94,6 +113,23 @@ function make(work: GrammarWork, options: CompileOptions & { readonly steps: num
     if (!(error instanceof SchemaError)) throw error;
     const { reason, path, keyword, tool } = error;
     return { kind: "refused", reason, path, keyword, tool };
+  }
+}
+
+function checkOf(
+  { by, text }: Extract<GrammarWork, { kind: "check" }>,
+  { steps, isOneTry }: CompileOptions & { readonly steps: number },
+): GrammarResult {
+  const budget = new WorkBudget(steps);
+  try {
+    if (isOneTry === true && HAS_TEXTS.test(JSON.stringify(by)))
+      throw new SchemaTooComplexError("it has patterns or formats");
+    const failure =
+      by.kind === "calls" ? checkByCalls(by, text, budget) : checkBySchema(by.schema, text, budget);
+    return { kind: "checked", failure };
+  } catch (error) {
+    if (isOneTry === true || !(error instanceof SchemaTooComplexError)) throw error;
+    return { kind: "unsayable", message: error.message };
   }
 }
 

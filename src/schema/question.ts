@@ -2,6 +2,7 @@ import { canonicalText, isMultipleOf, lengthOf, typeOf } from "./json-value.ts";
 import { dependentsOf, isNames, isObject, type JsonSchema, type SchemaNode } from "./json-schema.ts";
 import type { SchemaDocument } from "./schema-document.ts";
 import type { TextRules } from "./text-rules.ts";
+import type { WorkBudget } from "./work-budget.ts";
 
 /** The first thing of a value that does not fit its schema. */
 export interface Misfit {
@@ -28,27 +29,31 @@ export interface Outcome {
 /** It fits, and has looked at nothing. */
 export const FITS: Outcome = { seen: { names: new Set(), items: new Set() } };
 
+/** Who answers a question. */
+interface Answering {
+  readonly texts: TextRules;
+  readonly document: SchemaDocument;
+  readonly budget: WorkBudget;
+  readonly ask: (node: SchemaNode, value: unknown) => Outcome;
+}
+
 /** One subschema asked about one value. */
 export class Question {
   readonly #node: JsonSchema;
   readonly #value: unknown;
   readonly #texts: TextRules;
   readonly #document: SchemaDocument;
+  readonly #budget: WorkBudget;
   readonly #ask: (node: SchemaNode, value: unknown) => Outcome;
   readonly #seen: Seen = { names: new Set(), items: new Set() };
   #misfit: Misfit | undefined;
 
-  constructor(
-    node: JsonSchema,
-    value: unknown,
-    texts: TextRules,
-    document: SchemaDocument,
-    ask: (node: SchemaNode, value: unknown) => Outcome,
-  ) {
+  constructor(node: JsonSchema, value: unknown, { texts, document, budget, ask }: Answering) {
     this.#node = node;
     this.#value = value;
     this.#texts = texts;
     this.#document = document;
+    this.#budget = budget;
     this.#ask = ask;
   }
 
@@ -207,6 +212,7 @@ export class Question {
     const patterns = Object.entries(patternProperties ?? {});
     const names = Object.keys(value);
     for (const name of names) {
+      this.#budget.spend(patterns.length);
       const field = value[name];
       let isKnown = false;
       if (Object.hasOwn(declared, name)) {

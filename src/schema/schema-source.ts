@@ -2,6 +2,7 @@ import type { SchemaNode } from "./json-schema.ts";
 import { SchemaDocument } from "./schema-document.ts";
 import { TextRules } from "./text-rules.ts";
 import { Validator } from "./validate.ts";
+import type { WorkBudget } from "./work-budget.ts";
 
 /** What of an answer does not fit its schema. */
 export interface CheckFailure {
@@ -31,13 +32,15 @@ export class SchemaSource {
     return this.document.root;
   }
 
-  checkText(text: string): CheckFailure | undefined {
+  /** @throws SchemaTooComplexError when it would take more than the budget has */
+  checkText(text: string, budget?: WorkBudget): CheckFailure | undefined {
     const parsed = parseAnswer(text);
-    return "failure" in parsed ? parsed.failure : this.checkValue(parsed.value);
+    return "failure" in parsed ? parsed.failure : this.checkValue(parsed.value, budget);
   }
 
-  checkValue(value: unknown): CheckFailure | undefined {
-    const misfit = this.validator.validate(this.root, value);
+  /** @throws SchemaTooComplexError when it would take more than the budget has */
+  checkValue(value: unknown, budget?: WorkBudget): CheckFailure | undefined {
+    const misfit = this.validator.validate(this.root, value, budget);
     if (misfit === undefined) return undefined;
     const path = misfit.at.join(".");
     const where = path === "" ? "The answer" : `The answer's ${path}`;

@@ -19,6 +19,7 @@ const HEAP_MB = 512;
 interface Asked {
   askers: number;
   result?: Promise<GrammarResult>;
+  isOver: boolean;
 }
 
 /**
@@ -40,21 +41,25 @@ export class GrammarThread {
 
   /**
    * Refuses what takes too long, or more memory than the thread has.
-   * @throws the signal's reason when it aborts: work that has begun then still comes to its end
+   * @throws the signal's reason when it aborts: the thread ends with work for which nobody else waits, or clients who ask and
+   *   leave could keep it from all others
    */
   async make(work: GrammarWork, signal: AbortSignal): Promise<GrammarResult> {
     const key = JSON.stringify(work);
-    const asked = this.#asked.get(key) ?? { askers: 0 };
+    const asked = this.#asked.get(key) ?? { askers: 0, isOver: false };
     this.#asked.set(key, asked);
     asked.askers += 1;
     try {
       const turn = await this.#mutex.lock(signal);
       if (asked.result) turn[Symbol.dispose]();
-      else asked.result = this.#inTurn(work, turn);
+      else asked.result = this.#inTurn(asked, work, turn);
       return await abortable(asked.result, signal);
     } finally {
       asked.askers -= 1;
-      if (asked.askers === 0) this.#asked.delete(key);
+      if (asked.askers === 0) {
+        this.#asked.delete(key);
+        if (asked.result && !asked.isOver) void this.close();
+      }
     }
   }
 
@@ -66,11 +71,12 @@ export class GrammarThread {
     await worker?.terminate();
   }
 
-  async #inTurn(work: GrammarWork, turn: Disposable): Promise<GrammarResult> {
+  async #inTurn(asked: Asked, work: GrammarWork, turn: Disposable): Promise<GrammarResult> {
     clearTimeout(this.#idle);
     try {
       return await this.#ask(work);
     } finally {
+      asked.isOver = true;
       this.#idle = backgroundTimer(() => void this.close(), IDLE_MS);
       turn[Symbol.dispose]();
     }
@@ -128,7 +134,8 @@ function tooLarge(work: GrammarWork): GrammarResult {
     return { kind, missing: work.schemas.map(() => ({ dropped: [], lost })) };
   }
   if (kind === "rest") return { kind: "made", grammar: undefined, unenforced: [] };
-  if (kind === "texts") return { kind: "unsayable", message: "following it would take too long" };
+  if (kind === "texts" || kind === "check")
+    return { kind: "unsayable", message: "following it would take too long" };
   const reason = "The schema is too large: following it would take too long.";
   return { kind: "refused", reason, path: "", keyword: "", tool: undefined };
 }

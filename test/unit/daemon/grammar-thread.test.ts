@@ -34,6 +34,18 @@ describe("the thread that makes grammars", () => {
       "what llama.cpp leaves out of schemas",
       { kind: "llama", schemas: [{ type: "object" }, { properties: { a: { not: {}, minimum: "x" } } }] },
     ],
+    [
+      "the check of an answer",
+      { kind: "check", by: { kind: "schema", schema: { uniqueItems: true } }, text: "[1,1]" },
+    ],
+    [
+      "the check of a call that fits",
+      {
+        kind: "check",
+        by: { kind: "calls", tools: [{ name: "add" }] },
+        text: '{"name":"add","arguments":{}}',
+      },
+    ],
     ["an answer that has begun otherwise", { kind: "rest", grammar: 'root ::= "yes"', beginning: "n" }],
   ])("makes what would be made here: %s", async (_what, work) => {
     expect(await thread.make(work, NEVER)).toEqual(makeGrammar(work));
@@ -52,6 +64,24 @@ describe("the thread that makes grammars", () => {
     leave.abort(new Error("gone"));
     for (const each of left) await expect(each).rejects.toThrow("gone");
     expect(await next).toMatchObject({ kind: "made" });
+  });
+
+  test("does not go on with what nobody waits for any more", async () => {
+    // Several seconds.
+    const endless: GrammarWork = {
+      kind: "check",
+      by: { kind: "schema", schema: { items: { oneOf: Array.from({ length: 1500 }, () => ({})) } } },
+      text: JSON.stringify(Array.from({ length: 600 }, (_, at) => at)),
+    };
+    const leave = new AbortController();
+    const left = thread.make(endless, leave.signal);
+    const next = thread.make({ kind: "schema", schema: { type: "null" } }, NEVER);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    leave.abort(new Error("gone"));
+    const begin = performance.now();
+    await expect(left).rejects.toThrow("gone");
+    expect(await next).toMatchObject({ kind: "made" });
+    expect(performance.now() - begin).toBeLessThan(1500);
   });
 
   test("makes once what several requests wait for", async () => {
@@ -76,6 +106,15 @@ describe("the thread that makes grammars", () => {
       "the rest of an answer",
       { kind: "rest", grammar: 'root ::= ("a" | "a" root)*', beginning: "a".repeat(50_000) },
       { kind: "made", grammar: undefined },
+    ],
+    [
+      "the check of an answer",
+      {
+        kind: "check",
+        by: { kind: "schema", schema: { items: { oneOf: Array.from({ length: 999 }, () => ({})) } } },
+        text: JSON.stringify(Array.from({ length: 999 }, (_, at) => at)),
+      },
+      { kind: "unsayable" },
     ],
     [
       "what llama.cpp leaves out of schemas",

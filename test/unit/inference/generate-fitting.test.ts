@@ -27,7 +27,7 @@ async function generate(
       return Promise.resolve();
     },
   };
-  const check = (held: readonly GenerationEvent[]): string | undefined =>
+  const check = async (held: readonly GenerationEvent[]): Promise<string | undefined> =>
     textOf(held) === "right" ? undefined : `"${textOf(held)}" is wrong`;
   const request = promptRequest("Q", { sampling: { seed: 5, temperature: 0 }, ...further });
   const failure: unknown = await generateFitting(

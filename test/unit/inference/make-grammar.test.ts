@@ -55,6 +55,25 @@ const LARGE: readonly [string, GrammarWork][] = [
     { kind: "llama", schemas: [{ type: "string", pattern: `^${"(a|[b-z])?".repeat(20_000)}$` }] },
   ],
   [
+    "the check of an answer in which many values meet many subschemas",
+    {
+      kind: "check",
+      by: {
+        kind: "schema",
+        schema: { items: { anyOf: Array.from({ length: 500 }, (_, at) => ({ const: at })) } },
+      },
+      text: JSON.stringify(Array.from({ length: 500 }, (_, at) => at)),
+    },
+  ],
+  [
+    "the check of an answer by patterns",
+    {
+      kind: "check",
+      by: { kind: "schema", schema: { items: { pattern: "(a|b)*a(a|b){12}" }, uniqueItems: true } },
+      text: '["a"]',
+    },
+  ],
+  [
     "a long answer that goes on",
     { kind: "rest", grammar: 'root ::= ("a" | "a" root)*', beginning: "a".repeat(5000) },
   ],

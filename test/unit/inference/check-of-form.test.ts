@@ -1,0 +1,46 @@
+import { describe, expect, test } from "vitest";
+import { checkOfForm } from "../../../src/inference/compile-form.ts";
+import { grammarMaker } from "../../../src/inference/make-grammar.ts";
+import type { GrammarWork } from "../../../src/schema/grammar-work.ts";
+import { longestTurn } from "../../support/longest-turn.ts";
+
+const NEVER = new AbortController().signal;
+const here = grammarMaker(undefined, NEVER);
+
+describe("the check of an answer", () => {
+  test("says in words what is wrong", async () => {
+    const check = checkOfForm({ type: "json_schema", schema: { uniqueItems: true } }, here);
+    expect(await check("[1,2]")).toBeUndefined();
+    expect(await check("[1,1]")).toMatch(/uniqueItems/);
+    expect(await check("[1,")).toMatch(/not complete JSON/);
+  });
+
+  test("of a large one is made elsewhere, whatever schema a client has sent", async () => {
+    const sent: GrammarWork[] = [];
+    const elsewhere = grammarMaker((work) => {
+      sent.push(work);
+      return Promise.resolve({ kind: "checked", failure: undefined });
+    }, NEVER);
+    const anyOf = Array.from({ length: 4000 }, (_, at) => ({ const: at }));
+    const check = checkOfForm(
+      { type: "json_schema", schema: { items: { anyOf }, uniqueItems: true } },
+      elsewhere,
+    );
+    const text = JSON.stringify(Array.from({ length: 3000 }, (_, at) => at));
+    expect(await longestTurn(async () => await check(text))).toBeLessThan(100);
+    expect(sent).toMatchObject([{ kind: "check", text }]);
+  });
+
+  test("that would take too long fails, and says what to do", async () => {
+    const given = grammarMaker(
+      () => Promise.resolve({ kind: "unsayable", message: "it is too large" }),
+      NEVER,
+    );
+    const check = checkOfForm({ type: "json_schema", schema: { uniqueItems: true } }, given);
+    const text = JSON.stringify(Array.from({ length: 4000 }, (_, at) => at));
+    await expect(check(text)).rejects.toMatchObject({
+      code: "inference_failed",
+      message: expect.stringContaining("simplify the schema"),
+    });
+  });
+});
