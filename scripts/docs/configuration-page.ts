@@ -95,5 +95,6 @@ export function defaultValue(option: ConfigOption, defaults: Config): string | u
 
 function durationText(millis: number): string {
   const minutes = millis / 60_000;
-  return Number.isInteger(minutes) ? `${minutes}m` : `${millis / 1000}s`;
+  if (!Number.isInteger(minutes)) return `${millis / 1000}s`;
+  return minutes % 60 === 0 ? `${minutes / 60}h` : `${minutes}m`;
 }

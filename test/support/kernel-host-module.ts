@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { IMAGE_HEAP_BYTES } from "../../wasm/changes.ts";
-import { concatBytes, sized, uleb, vector } from "../../wasm/linker/byte-writer.ts";
+import { concatBytes, section, sized, sizedText, uleb, vector } from "../../wasm/linker/byte-writer.ts";
 import { link } from "../../wasm/linker/link.ts";
 import { CACHE_FORMATS, QUANTIZATIONS, VEC_DOTS } from "../../wasm/quantizations.ts";
 import { callForDots, DOT_TYPE, dotBody, type DotMachine } from "./dot-machines.ts";
@@ -78,8 +78,6 @@ const CONVERSIONS = [
   ...CACHE_FORMATS.map((name) => `quantize_row_${name}`),
 ];
 
-const text = (value: string): Uint8Array => sized(new TextEncoder().encode(value));
-const section = (id: number, content: Uint8Array): Uint8Array => concatBytes([[id], sized(content)]);
 const type = (...parameters: number[]): Uint8Array =>
   concatBytes([[0x60], vector(parameters.map((parameter) => [parameter])), vector([])]);
 const body = (...code: number[]): Uint8Array => sized(new Uint8Array([0, ...code, 0x0b]));
@@ -87,8 +85,8 @@ const body = (...code: number[]): Uint8Array => sized(new Uint8Array([0, ...code
 /** A module with the functions that the kernels replace and call, and nothing else. */
 function hostModule(pages: number, isShared: boolean, machine: DotMachine, stackTop: number): Uint8Array {
   const memory = concatBytes([
-    text("env"),
-    text("memory"),
+    sizedText("env"),
+    sizedText("memory"),
     [2, isShared ? 7 : 5],
     uleb(pages),
     uleb(MOST_PAGES),
@@ -209,22 +207,22 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
     section(
       7,
       vector([
-        concatBytes([text("mul_mat"), [0], uleb(0)]),
-        concatBytes([text("plan"), [0], uleb(2)]),
-        concatBytes([text("barrier"), [0], uleb(BARRIER)]),
-        concatBytes([text("operator"), [0], uleb(OPERATOR)]),
-        concatBytes([text("reserve"), [0], uleb(RESERVE)]),
-        concatBytes([text("decode_utf8"), [0], uleb(DECODE)]),
-        concatBytes([text("process"), [0], uleb(PROCESS)]),
-        concatBytes([text("prompt_clear"), [0], uleb(PROMPT_CLEAR)]),
-        concatBytes([text("graph_thread"), [0], uleb(GRAPH_THREAD)]),
-        concatBytes([text("speculation"), [0], uleb(SPECULATION)]),
-        concatBytes([text("guess"), [0], uleb(GUESS)]),
-        concatBytes([text("draft_process"), [0], uleb(DRAFT_PROCESS)]),
-        concatBytes([text("draft"), [0], uleb(DRAFT)]),
-        concatBytes([text("sample"), [0], uleb(SAMPLE)]),
-        concatBytes([text("update_slots"), [0], uleb(UPDATE)]),
-        ...VEC_DOTS.map(({ kernel }, at) => concatBytes([text(kernel), [0], uleb(FIRST_VEC_DOT + at)])),
+        concatBytes([sizedText("mul_mat"), [0], uleb(0)]),
+        concatBytes([sizedText("plan"), [0], uleb(2)]),
+        concatBytes([sizedText("barrier"), [0], uleb(BARRIER)]),
+        concatBytes([sizedText("operator"), [0], uleb(OPERATOR)]),
+        concatBytes([sizedText("reserve"), [0], uleb(RESERVE)]),
+        concatBytes([sizedText("decode_utf8"), [0], uleb(DECODE)]),
+        concatBytes([sizedText("process"), [0], uleb(PROCESS)]),
+        concatBytes([sizedText("prompt_clear"), [0], uleb(PROMPT_CLEAR)]),
+        concatBytes([sizedText("graph_thread"), [0], uleb(GRAPH_THREAD)]),
+        concatBytes([sizedText("speculation"), [0], uleb(SPECULATION)]),
+        concatBytes([sizedText("guess"), [0], uleb(GUESS)]),
+        concatBytes([sizedText("draft_process"), [0], uleb(DRAFT_PROCESS)]),
+        concatBytes([sizedText("draft"), [0], uleb(DRAFT)]),
+        concatBytes([sizedText("sample"), [0], uleb(SAMPLE)]),
+        concatBytes([sizedText("update_slots"), [0], uleb(UPDATE)]),
+        ...VEC_DOTS.map(({ kernel }, at) => concatBytes([sizedText(kernel), [0], uleb(FIRST_VEC_DOT + at)])),
       ]),
     ),
     section(

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { concatBytes, sized, uleb, vector } from "../../wasm/linker/byte-writer.ts";
+import { concatBytes, section, sized, sizedText, uleb, vector } from "../../wasm/linker/byte-writer.ts";
 import { link } from "../../wasm/linker/link.ts";
 import { parseObject } from "../../wasm/linker/object-file.ts";
 import { KIND } from "../../wasm/linker/wasm-module.ts";
@@ -8,9 +8,6 @@ import { hostMemory, KERNELS } from "./kernel-host-module.ts";
 const STACK_TOP = 1024 * 1024;
 const I64 = 0x7e;
 const PAGE_BYTES = 65_536;
-
-const text = (value: string): Uint8Array => sized(new TextEncoder().encode(value));
-const section = (id: number, content: Uint8Array): Uint8Array => concatBytes([[id], sized(content)]);
 
 /** A module that imports whatever the kernels call, and has nothing but the functions that some of them replace. */
 function hostModule(
@@ -27,9 +24,9 @@ function hostModule(
     const symbol = object.symbols.find((each) => each.defined && each.name === name);
     return object.module.functionTypes[(symbol?.index ?? 0) - object.module.importedFunctions] ?? 0;
   };
-  const memory = concatBytes([text("env"), text("memory"), [2, 5], uleb(pages), uleb(pages)]);
+  const memory = concatBytes([sizedText("env"), sizedText("memory"), [2, 5], uleb(pages), uleb(pages)]);
   const imports = called.map(({ name, typeIndex }) =>
-    concatBytes([text("env"), text(name), [0], uleb(typeIndex ?? 0)]),
+    concatBytes([sizedText("env"), sizedText(name), [0], uleb(typeIndex ?? 0)]),
   );
   const stackPointer = concatBytes([[I64, 1, 0x42], sleb(STACK_TOP), [0x0b]]);
   const replace = Object.fromEntries(replaced.map((name, at) => [name, called.length + at]));
@@ -39,7 +36,7 @@ function hostModule(
     section(2, vector([memory, ...imports])),
     section(3, vector(replaced.map((name) => uleb(typeOf(name))))),
     section(6, vector([stackPointer])),
-    section(7, vector(replaced.map((name) => concatBytes([text(name), [0], uleb(replace[name] ?? 0)])))),
+    section(7, vector(replaced.map((name) => concatBytes([sizedText(name), [0], uleb(replace[name] ?? 0)])))),
     // Without a body of their own: unreachable.
     section(10, vector(replaced.map(() => sized(new Uint8Array([0, 0x00, 0x0b]))))),
   ]);

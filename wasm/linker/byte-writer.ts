@@ -44,3 +44,13 @@ export function vector(items: readonly (Uint8Array | readonly number[])[]): Uint
 export function sized(bytes: Uint8Array): Uint8Array {
   return concatBytes([uleb(bytes.length), bytes]);
 }
+
+/** A text with its length before it, such as a name. */
+export function sizedText(text: string): Uint8Array {
+  return sized(new TextEncoder().encode(text));
+}
+
+/** A section of a module. */
+export function section(id: number, content: Uint8Array): Uint8Array {
+  return concatBytes([[id], uleb(content.length), content]);
+}

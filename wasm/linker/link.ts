@@ -1,4 +1,4 @@
-import { concatBytes, patchPaddedUleb, sized, uleb, vector } from "./byte-writer.ts";
+import { concatBytes, patchPaddedUleb, section, sized, sizedText, uleb, vector } from "./byte-writer.ts";
 import { codeOffset, parseObject, type ObjectFile, type ObjectSymbol } from "./object-file.ts";
 import { splice, type Splice } from "./splice.ts";
 import { functionTypeText, KIND, parseModule, SECTION, type WasmModule } from "./wasm-module.ts";
@@ -38,7 +38,7 @@ export function link(stock: Uint8Array, plan: LinkPlan): Uint8Array<ArrayBuffer>
   for (const { id, start, end } of module.sections) {
     if (id === SECTION.custom) continue;
     const content = rewriteSection(id, module, object, layout, kernels, plan) ?? stock.subarray(start, end);
-    parts.push(new Uint8Array([id]), sized(content));
+    parts.push(section(id, content));
   }
   return concatBytes(parts);
 }
@@ -194,7 +194,7 @@ function rewriteExports(module: WasmModule, added: Readonly<Record<string, numbe
   });
   return vector(
     [...module.exports, ...entries].map(({ name, kind, index }) =>
-      concatBytes([sized(new TextEncoder().encode(name)), [kind], uleb(index)]),
+      concatBytes([sizedText(name), [kind], uleb(index)]),
     ),
   );
 }

@@ -1,5 +1,4 @@
 import { MEMORY_CELLS } from "../../../wasm/memory-cells.ts";
-import { Mutex } from "../../async/mutex.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { EngineInfo } from "../protocol/engine-spec.ts";
 import type { GenerationEvent, GenerationRequest } from "../protocol/generation.ts";
@@ -17,7 +16,7 @@ import { AnswerReader } from "./answer-reader.ts";
 import { buildCompletionCall, toRequestJson } from "./build-request.ts";
 import { ChosenTokens } from "./chosen-tokens.ts";
 import { readEmbedding, readRerank } from "./embedding-result.ts";
-import { fromCallError, fromLoadFailure, fromRefusal, fromServerError } from "./engine-failure.ts";
+import { fromLoadFailure } from "./engine-failure.ts";
 import {
   adapterName,
   buildLoadParameters,
@@ -30,18 +29,18 @@ import type { EngineFiles, EnginePlatform } from "./platform.ts";
 import { draftCostPatch } from "./draft-cost.ts";
 import { promptReusePatch } from "./prompt-reuse.ts";
 import { promptText } from "./prompt-text.ts";
-import type { AcceptedResult, ResultReceiver } from "./loop-request.ts";
+import { PromptTurns } from "./prompt-turns.ts";
 import { withReadableImages } from "./readable-images.ts";
 import { canReasonUnasked } from "./reasoning-of-template.ts";
 import { RequestLoop } from "./request-loop.ts";
-import { type RoomShare, SharedRoom } from "./shared-room.ts";
+import { ServerRequests } from "./server-requests.ts";
+import { SharedRoom } from "./shared-room.ts";
 import { checkSpecialTokens, checkSpecialTokensOf } from "./special-token-limit.ts";
 import { Slots } from "./slots.ts";
 import { StepControl } from "./step-control.ts";
 import { Tokenizer } from "./tokenizer.ts";
 import { AUDIO_PATCHES } from "./worker-patches.ts";
-import type { WorkerActions } from "./wllama-api.ts";
-import { EngineCallError, WllamaSession } from "./wllama-session.ts";
+import { WllamaSession } from "./wllama-session.ts";
 
 /**
  * llama.cpp with one model loaded. The caller keeps at most `slots` calls in flight. Methods throw a ServiceError when
@@ -50,7 +49,7 @@ import { EngineCallError, WllamaSession } from "./wllama-session.ts";
 export class EngineCore {
   readonly info: EngineInfo;
   readonly #session: WllamaSession;
-  readonly #loop: RequestLoop;
+  readonly #requests: ServerRequests;
   readonly #tokenizer: Tokenizer;
   readonly #slots: Slots;
   readonly #numbers: AnswerNumbers;
@@ -60,13 +59,9 @@ export class EngineCore {
   readonly #adapterScales: readonly number[];
   readonly #purpose: EngineSettings["purpose"];
   readonly #guessTokens: number;
-  /** Held while a prompt is read that must not share steps with another. */
-  readonly #prompts = new Mutex();
-  /** Set when slots share a context. */
-  readonly #sharedRoom: SharedRoom | undefined;
-  readonly #mediaEnding = new MediaEnding((body, onResult, signal) =>
-    this.#run("completion", body, onResult, signal),
-  );
+  readonly #turns: PromptTurns;
+  readonly #sharesContext: boolean;
+  readonly #mediaEnding: MediaEnding;
 
   private constructor(
     session: WllamaSession,
@@ -84,10 +79,14 @@ export class EngineCore {
   ) {
     this.#adapterScales = adapterScales;
     this.#session = session;
-    this.#loop = new RequestLoop(session, steps, session.memory && new ChosenTokens(session.memory));
-    this.#tokenizer = new Tokenizer(session, this.#loop);
-    this.#slots = new Slots(session, this.#loop, { count: slots, vocabSize: info.vocabSize });
-    this.#numbers = new AnswerNumbers(session, this.#loop, info.vocabSize);
+    const loop = new RequestLoop(session, steps, session.memory && new ChosenTokens(session.memory));
+    this.#requests = new ServerRequests(loop);
+    this.#mediaEnding = new MediaEnding((body, onResult, signal) =>
+      this.#requests.run("completion", body, onResult, signal),
+    );
+    this.#tokenizer = new Tokenizer(session, loop);
+    this.#slots = new Slots(session, loop, { count: slots, vocabSize: info.vocabSize });
+    this.#numbers = new AnswerNumbers(session, loop, info.vocabSize);
     this.#mediaMarker = session.info.media_marker ?? "";
     this.#decodeWebp = decodeWebp;
     this.#reasonsUnasked = canReasonUnasked(
@@ -95,7 +94,11 @@ export class EngineCore {
     );
     this.#purpose = purpose;
     this.#guessTokens = guessTokens;
-    this.#sharedRoom = sharedContext ? new SharedRoom(info.contextTokens, () => this.#loop.steps) : undefined;
+    this.#sharesContext = sharedContext;
+    this.#turns = new PromptTurns(
+      sharedContext ? new SharedRoom(info.contextTokens, () => loop.steps) : undefined,
+      (text, signal) => this.#tokenizer.count(text, signal),
+    );
     this.info = info;
   }
 
@@ -149,18 +152,7 @@ export class EngineCore {
     onEvent: (event: GenerationEvent) => void,
     signal: AbortSignal,
   ): Promise<void> {
-    if (!this.#sharedRoom) return await this.#generate(request, onEvent, signal);
-    // When slots share a context, llama.cpp makes room for a prompt by clearing idle slots, but not a slot whose request
-    // has not started yet: with two new prompts at the same time, all requests could fail for lack of room.
-    using lock = await this.#prompts.lock(signal);
-    await this.#generate(
-      request,
-      (event) => {
-        if (isPromptDone(event)) lock[Symbol.dispose]();
-        onEvent(event);
-      },
-      signal,
-    );
+    await this.#turns.generate((listen) => this.#generate(request, listen, signal), onEvent, signal);
   }
 
   async #generate(
@@ -177,7 +169,7 @@ export class EngineCore {
       number: number?.value,
       mediaMarker: this.#mediaMarker,
       contextSize: this.info.contextSize,
-      sharedContext: this.#sharedRoom !== undefined,
+      sharedContext: this.#sharesContext,
       reasonsUnasked: this.#reasonsUnasked,
       adapterScales: this.#adapterScales,
       guessTokens: this.#guessTokens,
@@ -185,11 +177,11 @@ export class EngineCore {
     if (has(request, "image") && !this.info.hasImageInput) throw unsupported("see images");
     if (has(request, "audio") && !this.info.hasAudioInput) throw unsupported("hear audio");
     if (endsWithMedia(request) && (await this.#mediaEnding.isBare(signal))) throw noTextAfterMedia();
-    using share = await this.#enter(promptText(request.input), request.maxTokens, signal);
+    using share = await this.#turns.enter(promptText(request.input), request.maxTokens, signal);
     const reader = new AnswerReader(request, share, onEvent);
     const { body, files, isChat } = call;
     try {
-      await this.#run(
+      await this.#requests.run(
         "completion",
         { _name: "cmpl_req", is_chat: isChat, data_json: toRequestJson(body), files },
         (result, chosen) => reader.take(result, chosen),
@@ -209,11 +201,11 @@ export class EngineCore {
     // With separate contexts, llama.cpp splits texts in the same step at the end of the shortest, and averages only the
     // last piece.
     using held = new DisposableStack();
-    if (this.#purpose === "generate") held.use(await this.#prompts.lock(signal));
-    const share = await this.#enter(text, 0, signal);
+    if (this.#purpose === "generate") held.use(await this.#turns.alone(signal));
+    const share = await this.#turns.enter(text, 0, signal);
     if (share) held.use(share);
     const body = { _name: "embd_req", data_json: toRequestJson({ input: text }), files: [] as [] } as const;
-    return readEmbedding(await this.#only("embedding", body, signal));
+    return readEmbedding(await this.#requests.only("embedding", body, signal));
   }
 
   /** Scores one document against a query. */
@@ -221,7 +213,7 @@ export class EngineCore {
     if (this.#purpose !== "rerank") throw unsupported("rerank documents");
     checkSpecialTokens(document);
     const body = { _name: "rrnk_req", data_json: toRequestJson({ query, document }) } as const;
-    return readRerank(await this.#only("rerank", body, signal));
+    return readRerank(await this.#requests.only("rerank", body, signal));
   }
 
   /** Tokenizes a text, even while all slots are taken. */
@@ -266,66 +258,12 @@ export class EngineCore {
   close(): void {
     this.#session.close();
   }
-
-  /** Waits for room in a context that slots share. */
-  async #enter(
-    prompt: string,
-    maxTokens: number | undefined,
-    signal: AbortSignal,
-  ): Promise<RoomShare | undefined> {
-    if (!this.#sharedRoom) return undefined;
-    const promptTokens = this.#sharedRoom.isEmpty ? 0 : await this.#tokenizer.count(prompt, signal);
-    return await this.#sharedRoom.enter({ promptTokens, maxTokens, signal });
-  }
-
-  /** Runs a request that has one result. */
-  async #only<Action extends "embedding" | "rerank">(
-    action: Action,
-    body: WorkerActions[Action],
-    signal: AbortSignal,
-  ): Promise<unknown> {
-    let only: { readonly data: unknown } | undefined;
-    await this.#run(action, body, (result) => (only ??= result.kind === "data" ? result : undefined), signal);
-    if (only === undefined) throw new ServiceError("inference_failed", "The model did not return a result.");
-    return only.data;
-  }
-
-  /** Runs a request. An exception before its first result means that it is invalid, a later one that it failed. */
-  async #run<Action extends "completion" | "embedding" | "rerank">(
-    action: Action,
-    body: WorkerActions[Action],
-    onResult: ResultReceiver<AcceptedResult>,
-    signal: AbortSignal,
-    number?: number,
-  ): Promise<void> {
-    let isAccepted = false;
-    try {
-      await this.#loop.run(
-        action,
-        body,
-        (result, chosen) => {
-          isAccepted = true;
-          if (result.kind === "error") throw fromServerError(result.data);
-          onResult(result, chosen);
-        },
-        signal,
-        number,
-      );
-    } catch (error) {
-      throw error instanceof EngineCallError && !isAccepted ? fromRefusal(error) : fromCallError(error);
-    }
-  }
 }
 
 function has({ input }: GenerationRequest, type: "image" | "audio"): boolean {
   return (
     input.kind === "chat" && input.messages.some(({ content }) => content.some((part) => part.type === type))
   );
-}
-
-/** True for events after the whole prompt has been read. */
-function isPromptDone(event: GenerationEvent): boolean {
-  return event.type === "prompt-progress" ? event.processed >= event.total : event.type !== "start";
 }
 
 function unsupported(what: string): ServiceError {

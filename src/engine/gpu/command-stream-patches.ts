@@ -1,6 +1,7 @@
 import { MEMORY_CELLS } from "../../../wasm/memory-cells.ts";
 import type { TextPatch } from "../core/worker-patches.ts";
 import { openCommandStream } from "./calls/command-stream.ts";
+import { openGraphRecordings } from "./calls/graph-recordings.ts";
 import { openParallelPrograms } from "./calls/parallel-programs.ts";
 
 /** GPUBufferUsage.STORAGE | UNIFORM: what programs read and write. */
@@ -97,7 +98,7 @@ export function commandStreamPatches(replays: boolean): readonly TextPatch[] {
     {
       purpose: "answer the kernels that describe programs",
       find: ask,
-      replace: `var daybreakPrograms=globalThis.daybreakPrograms=(${openParallelPrograms.toString()})(WebGPU.Internals.jsObjects);var daybreakStream=(${openCommandStream.toString()})({cells:${JSON.stringify(cells)},mostRecordings:${mostRecordings},words:()=>(growMemViews(),HEAPU32),begin:daybreakPrograms.begin,isDeaf:daybreakPrograms.areCompiling,pass:WebGPU.getJsObject,pipeline:WebGPU.getJsObject,buffer:WebGPU.getJsObject});${ask}if(!instance)return daybreakStream.ask(featureEnumValue);`,
+      replace: `var daybreakPrograms=globalThis.daybreakPrograms=(${openParallelPrograms.toString()})(WebGPU.Internals.jsObjects);var daybreakStream=(${openCommandStream.toString()})({cells:${JSON.stringify(cells)},mostRecordings:${mostRecordings},openRecordings:${openGraphRecordings.toString()},words:()=>(growMemViews(),HEAPU32),begin:daybreakPrograms.begin,isDeaf:daybreakPrograms.areCompiling,pass:WebGPU.getJsObject,pipeline:WebGPU.getJsObject,buffer:WebGPU.getJsObject});${ask}if(!instance)return daybreakStream.ask(featureEnumValue);`,
     },
   ];
 }

@@ -58,10 +58,12 @@ export class BatchModels {
       const { alias } = same;
       return { alias, rename: adapter === undefined ? alias : `${alias}:${adapter}` };
     }
+    if (!named || presence.unreachable(name || undefined)) return undefined;
+    const others = [...presence.machines, ...presence.departed];
     // Nobody has it any longer as it was; what has its name now is what a request would get.
-    return named && !presence.machines.some((machine) => hasModel(machine, model))
-      ? { alias: named.alias, rename: undefined }
-      : undefined;
+    return others.some((machine) => hasModel(machine, model))
+      ? undefined
+      : { alias: named.alias, rename: undefined };
   }
 
   /** Whether these lines wait until a machine comes that has their model. */
@@ -69,9 +71,9 @@ export class BatchModels {
     const { name, model } = group;
     const { presence } = this.#options;
     if (!model || this.here(group) || presence.unreachable(name || undefined)) return false;
-    return !presence.machines.some(
-      (machine) => hasModel(machine, model) || findIn([machine], name || undefined),
-    );
+    if (presence.machines.some((machine) => hasModel(machine, model))) return false;
+    const isExpected = presence.departed.some((machine) => hasModel(machine, model));
+    return isExpected || !findIn(presence.machines, name || undefined);
   }
 
   async #ownModel(name: string): Promise<ReturnType<typeof findIn> | "unsettled"> {

@@ -113,6 +113,34 @@ describe.skipIf(NATS_SERVER === null)("batches of a fleet", () => {
     ]);
   });
 
+  test("lines are not answered by another model with the name of theirs while its machine is away", async () => {
+    const one = await fleet.join("one", { models: {} });
+    const two = await fleet.join("two", { runLine: hanging });
+    const { id } = await createBatch(one.batches, named(3));
+    const batch = async () => await one.batches.batch(undefined, TEXT_API, id);
+    await expect.poll(async () => (await batch()).counts.succeeded, { interval: 20 }).toBe(1);
+    let asked = 0;
+    const namesake: RunLine = async (line, signal) => {
+      asked += 1;
+      return await nameModel(line, signal);
+    };
+    await fleet.join("three", { models: { m: "another" }, runLine: namesake });
+    await two.close();
+    await expect
+      .poll(async () => (await batch()).waiting, { interval: 20 })
+      .toBe("waits for a machine that has m");
+    // Longer than it takes until further lines are looked for.
+    await sleep(1200);
+    expect(asked).toBe(0);
+    await fleet.join("four", { models: { renamed: "m" } });
+    await expect.poll(async () => await status(one, id), { interval: 20 }).toBe("completed");
+    expect(await outputOf(one.batches, id)).toEqual([
+      ["m/0", "succeeded", "m"],
+      ["m/1", "succeeded", "renamed"],
+      ["m/2", "succeeded", "renamed"],
+    ]);
+  });
+
   test("lines wait for a machine with their model that has just left", async () => {
     const one = await fleet.join("one", { models: {} });
     await (await fleet.join("two")).close();

@@ -1,11 +1,9 @@
-import { concatBytes, sized, uleb, vector } from "../../../wasm/linker/byte-writer.ts";
+import { concatBytes, section, sized, sizedText, uleb, vector } from "../../../wasm/linker/byte-writer.ts";
 
 const I32 = 0x7f;
 const I64 = 0x7e;
 const OP = { end: 0x0b, call: 0x10, localGet: 0x20, i32Add: 0x6a, i32Mul: 0x6c, i64Const: 0x42 } as const;
 
-const text = (value: string): Uint8Array => sized(new TextEncoder().encode(value));
-const section = (id: number, content: Uint8Array): Uint8Array => concatBytes([[id], sized(content)]);
 const body = (...code: number[]): Uint8Array => sized(new Uint8Array([0, ...code, OP.end]));
 
 /** Function indices of {@link smallModule}. */
@@ -21,7 +19,7 @@ export function smallModule(): Uint8Array<ArrayBuffer> {
   const binary = concatBytes([[0x60], vector([[I32], [I32]]), vector([[I32]])]);
   const unary = concatBytes([[0x60], vector([[I32]]), vector([[I32]])]);
   // Flags: memory64 (4), with a maximum (1).
-  const memory = concatBytes([text("env"), text("memory"), [2, 5], uleb(1), uleb(4)]);
+  const memory = concatBytes([sizedText("env"), sizedText("memory"), [2, 5], uleb(1), uleb(4)]);
   const stackPointer = [I64, 1, OP.i64Const, 0x80, 0x80, 0x04, OP.end];
   return concatBytes([
     [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
@@ -29,7 +27,7 @@ export function smallModule(): Uint8Array<ArrayBuffer> {
     section(2, vector([memory])),
     section(3, vector([[0], [1], [1]])),
     section(6, vector([stackPointer])),
-    section(7, vector([concatBytes([text("call_square"), [0], uleb(2)])])),
+    section(7, vector([concatBytes([sizedText("call_square"), [0], uleb(2)])])),
     section(
       10,
       vector([
@@ -38,7 +36,7 @@ export function smallModule(): Uint8Array<ArrayBuffer> {
         body(OP.localGet, 0, OP.call, SQUARE),
       ]),
     ),
-    section(0, concatBytes([text("name"), [1, 2, 3]])),
+    section(0, concatBytes([sizedText("name"), [1, 2, 3]])),
   ]);
 }
 

@@ -1,4 +1,5 @@
-import type { GpuBuffer, GpuDevice, GpuDispatch, GpuPass, GpuPipeline } from "./webgpu-types.ts";
+import type { openGraphRecordings, RecordedProgram } from "./graph-recordings.ts";
+import type { GpuBuffer, GpuDevice, GpuPass, GpuPipeline } from "./webgpu-types.ts";
 
 /** Where the kernels keep the stream (wasm/kernels/gpu-commands.h). */
 interface StreamCells {
@@ -14,6 +15,8 @@ interface StreamOptions {
   readonly cells: StreamCells;
   /** Recordings that are kept at most; 0: nothing is replayed. */
   readonly mostRecordings: number;
+  /** Keeps what whole graphs ask for; an option, since the script gets it as text as well. */
+  readonly openRecordings: typeof openGraphRecordings;
   /** The heap as it is now. */
   words(): Uint32Array;
   /** The kernels have found the script. */
@@ -42,7 +45,7 @@ export interface CommandStream {
 /**
  * Encodes the programs that our kernels write into a stream in the heap: hundreds for each token, which llama.cpp would describe
  * in ten calls each. Bind groups are made once, and expected in the order of the last token. What a whole graph asked for is
- * recorded and can be repeated, in few submissions, the first of them small so that the GPU starts early.
+ * recorded and can be repeated.
  *
  * Part of llama.cpp's script in a worker, which gets this function as text: it must not refer to anything outside of it.
  */
@@ -69,16 +72,9 @@ export function openCommandStream(options: StreamOptions): CommandStream {
   const PARAMETERS = 0x48;
   /** Several times what the steps of a large model use. */
   const MOST_GROUPS = 16_384;
-  /** Programs of the first submission of a replay, by how much the next ones grow, and of the largest. */
-  const FIRST_SUBMISSION = 32;
-  const GROWTH = 4;
-  const LARGEST_SUBMISSION = 256;
 
-  interface Program {
+  interface Program extends RecordedProgram {
     readonly slot: number;
-    /** Its pipeline and buffers, as in the stream. */
-    readonly key: Uint32Array;
-    readonly pipeline: GpuPipeline;
     readonly group: object;
     /** With the same hash. */
     readonly sibling: Program | undefined;
@@ -90,23 +86,6 @@ export function openCommandStream(options: StreamOptions): CommandStream {
     readonly bytes: Uint8Array;
     readonly words: Uint32Array;
   }
-  interface Repeat {
-    readonly parameters: GpuBuffer;
-    readonly list: readonly GpuDispatch[];
-    /** What runs in place of the list, and its submissions. */
-    runs: readonly GpuDispatch[] | undefined;
-    submissions: (readonly GpuDispatch[])[];
-  }
-  interface Recording {
-    readonly programs: Program[];
-    /** Workgroups of each, in two dimensions. */
-    readonly grids: number[];
-    readonly parameters: Uint32Array[];
-    isSound: boolean;
-    isComplete: boolean;
-    /** Made when it is first repeated. */
-    repeat: Repeat | undefined;
-  }
 
   let device: GpuDevice | undefined;
   let arenas: Arena[] = [];
@@ -117,20 +96,7 @@ export function openCommandStream(options: StreamOptions): CommandStream {
   /** Programs of the pass that is being encoded, and its pipeline. */
   let slots = 0;
   let current: object | undefined;
-  let recordings: (Recording | undefined)[] = [];
-  let recording: Recording | undefined;
 
-  const drop = (which: number): void => {
-    recordings[which]?.repeat?.parameters.destroy();
-    recordings[which] = undefined;
-  };
-  const forget = (): void => {
-    programs = new Map();
-    layouts = new Map();
-    last = first = undefined;
-    if (recording) recording.isSound = false;
-    for (const which of recordings.keys()) drop(which);
-  };
   const opened = (): GpuDevice => {
     if (!device) throw new Error("no GPU device is open");
     return device;
@@ -148,12 +114,7 @@ export function openCommandStream(options: StreamOptions): CommandStream {
   };
 
   const number = (key: Uint32Array, at: number): number => key[at]! + key[at + 1]! * HIGH_WORD;
-  const makeGroup = (
-    key: Uint32Array,
-    pipeline: GpuPipeline,
-    parameters: GpuBuffer,
-    slot: number,
-  ): object => {
+  const makeGroup = ({ key, pipeline }: RecordedProgram, parameters: GpuBuffer, slot: number): object => {
     let layout = layouts.get(pipeline);
     if (!layout) layouts.set(pipeline, (layout = pipeline.getBindGroupLayout(0)));
     const entries: object[] = [];
@@ -166,6 +127,19 @@ export function openCommandStream(options: StreamOptions): CommandStream {
     const offset = slot * SLOT_BYTES;
     entries.push({ binding: key[1], resource: { buffer: parameters, offset, size: SLOT_BYTES } });
     return opened().createBindGroup({ layout, entries });
+  };
+
+  const recordings = options.openRecordings({
+    device: opened,
+    slotBytes: SLOT_BYTES,
+    usage: PARAMETERS,
+    makeGroup,
+  });
+  const forget = (): void => {
+    programs = new Map();
+    layouts = new Map();
+    last = first = undefined;
+    recordings.forget();
   };
 
   const isAt = (program: Program, slot: number, heap: Uint32Array, from: number, length: number): boolean => {
@@ -188,7 +162,7 @@ export function openCommandStream(options: StreamOptions): CommandStream {
       if (programs.size >= MOST_GROUPS) forget();
       const key = heap.slice(from, from + length);
       const pipeline = options.pipeline(key[0]! * HANDLE_BYTES);
-      const group = makeGroup(key, pipeline, arenaOf(slot).buffer, slot % SLOTS_OF_ARENA);
+      const group = makeGroup({ key, pipeline }, arenaOf(slot).buffer, slot % SLOTS_OF_ARENA);
       found = { slot, key, pipeline, group, sibling: programs.get(hash), next: undefined };
       programs.set(hash, found);
     }
@@ -212,10 +186,9 @@ export function openCommandStream(options: StreamOptions): CommandStream {
       if (pipeline !== current) pass.setPipeline((current = pipeline));
       pass.setBindGroup(0, group);
       pass.dispatchWorkgroups(heap[at + 1]!, heap[at + 2]!, 1);
-      if (!recording?.isSound) continue;
-      recording.programs.push(program);
-      recording.grids.push(heap[at + 1]!, heap[at + 2]!);
-      recording.parameters.push(heap.slice(from + length, from + length + count));
+      if (!recordings.isRecording) continue;
+      const given = heap.slice(from + length, from + length + count);
+      recordings.add(program, heap[at + 1]!, heap[at + 2]!, given);
     }
   };
   const flush = (): void => {
@@ -224,68 +197,11 @@ export function openCommandStream(options: StreamOptions): CommandStream {
     const words = heap[cells.words / WORD]!;
     heap[cells.words / WORD] = 0;
     if (options.isDeaf()) {
-      if (recording) recording.isSound = false;
+      recordings.spoil();
       return;
     }
     const pass = options.pass(number(heap, cells.pass / WORD));
     if (words > 0) encode(pass, heap, number(heap, cells.stream / WORD) / WORD, words);
-  };
-
-  /**
-   * Own parameters and bind groups, since those of passes are used again by the next pass. Programs with the same parameters
-   * share them, which shows that they do the same.
-   */
-  const prepare = ({ programs: all, parameters, grids }: Recording): Repeat => {
-    const slotOf = new Map<string, number>();
-    const given = parameters.map((values) => values.join());
-    for (const values of given) if (!slotOf.has(values)) slotOf.set(values, slotOf.size);
-    const words = new Uint32Array(Math.max(1, slotOf.size) * (SLOT_BYTES / WORD));
-    for (const [at, values] of parameters.entries())
-      words.set(values, slotOf.get(given[at]!)! * (SLOT_BYTES / WORD));
-    const buffer = opened().createBuffer({ size: words.byteLength, usage: PARAMETERS });
-    opened().queue.writeBuffer(buffer, 0, new Uint8Array(words.buffer), 0, words.byteLength);
-    const list = all.map(({ key, pipeline }, at) => ({
-      pipeline,
-      group: makeGroup(key, pipeline, buffer, slotOf.get(given[at]!)!),
-      x: grids[2 * at]!,
-      y: grids[2 * at + 1]!,
-    }));
-    // They are in the buffer and in the list now.
-    parameters.length = grids.length = all.length = 0;
-    return { parameters: buffer, list, runs: undefined, submissions: [] };
-  };
-  const split = (list: readonly GpuDispatch[]): (readonly GpuDispatch[])[] => {
-    const submissions: (readonly GpuDispatch[])[] = [];
-    for (
-      let from = 0, size = FIRST_SUBMISSION;
-      from < list.length;
-      from += submissions.at(-1)!.length, size = Math.min(LARGEST_SUBMISSION, size * GROWTH)
-    ) {
-      // A small rest is not worth a submission of its own.
-      submissions.push(list.slice(from, list.length - from <= 2 * size ? list.length : from + size));
-    }
-    return submissions;
-  };
-  const replay = (which: number): number => {
-    const recorded = recordings[which];
-    if (!recorded?.isComplete || !device) return 0;
-    const repeat = (recorded.repeat ??= prepare(recorded));
-    const runs = device.inPlaceOf?.(repeat.list) ?? repeat.list;
-    if (repeat.runs !== runs) repeat.submissions = split((repeat.runs = runs));
-    for (const list of repeat.submissions) {
-      const encoder = device.createCommandEncoder();
-      const pass = encoder.beginComputePass();
-      pass.dispatchAll?.(list);
-      let set: object | undefined;
-      for (const { pipeline, group, x, y } of pass.dispatchAll ? [] : list) {
-        if (pipeline !== set) pass.setPipeline((set = pipeline));
-        pass.setBindGroup(0, group);
-        pass.dispatchWorkgroups(x, y, 1);
-      }
-      pass.end();
-      device.queue.submit([encoder.finish()]);
-    }
-    return 1;
   };
 
   return {
@@ -296,26 +212,13 @@ export function openCommandStream(options: StreamOptions): CommandStream {
           flush();
           return 1;
         case BEGIN:
-          drop(which);
-          recordings[which] = recording = {
-            programs: [],
-            grids: [],
-            parameters: [],
-            isSound: true,
-            isComplete: false,
-            repeat: undefined,
-          };
+          recordings.begin(which);
           return 1;
-        case END: {
-          const isSound = recording?.isSound === true;
-          if (recording) recording.isComplete = isSound;
-          if (!isSound) drop(which);
-          recording = undefined;
-          return isSound ? 1 : 0;
-        }
+        case END:
+          return recordings.end(which) ? 1 : 0;
         case REPLAY:
           try {
-            return replay(which);
+            return device && recordings.replay(which) ? 1 : 0;
           } catch (error) {
             forget();
             throw error;
@@ -346,8 +249,6 @@ export function openCommandStream(options: StreamOptions): CommandStream {
       current = undefined;
     },
     forget,
-    unexpected() {
-      if (recording) recording.isSound = false;
-    },
+    unexpected: () => recordings.spoil(),
   };
 }

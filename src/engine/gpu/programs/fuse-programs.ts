@@ -74,8 +74,11 @@ export function fusePrograms(classes: FusingClasses): void {
     if (own && others.length === 0 && stepOf(own)?.entries === steps[only]?.entries) return own;
     const { pipeline, entries } = (await compile(device, program)) ?? {};
     if (!pipeline || !entries) return undefined;
-    const layout = pipeline.getBindGroupLayout(0);
-    return { pipeline, group: device.createBindGroup({ layout, entries }), x: program.workgroups, y: 1 };
+    // One that is not valid would fail each answer from now on.
+    device.pushErrorScope("validation");
+    const group = device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries });
+    if (await device.popErrorScope()) return undefined;
+    return { pipeline, group, x: program.workgroups, y: 1 };
   };
   /** What begins at one of the dispatches of a pass. */
   const sequenceAt = (all: readonly Dispatch[], at: number): Sequence | undefined => {

@@ -18,6 +18,12 @@ interface Scan {
   readonly params: BufferEntry;
 }
 
+/** What scans find. */
+interface StatesBuffer {
+  readonly buffer: object;
+  readonly size: number;
+}
+
 interface SharedScan {
   readonly scan: Scan;
   readonly buffer: object;
@@ -30,16 +36,20 @@ interface SharedScan {
 export function createScanSharing(
   know: (dispatch: Dispatch) => ScannedDispatch | undefined,
 ): (list: readonly Dispatch[]) => Dispatch[] {
-  const buffers = new WeakMap<object, Map<string, object>>();
+  const buffers = new WeakMap<object, StatesBuffer[]>();
   const groups = new WeakMap<object, { readonly buffer: object; readonly group: object }>();
 
-  /** Of a list's scans: each list has written its own before it reads them. */
+  /**
+   * For one of a list's scans: each list has written its own before it reads them. A text that grows has larger ones all the time,
+   * so only the largest is kept.
+   */
   const bufferOf = (device: ScannedDispatch["device"], number: number, size: number): object => {
     let own = buffers.get(device);
-    if (!own) buffers.set(device, (own = new Map()));
-    const key = `${number}:${size}`;
-    let buffer = own.get(key);
-    if (!buffer) own.set(key, (buffer = device.createBuffer({ size, usage: STATES_USAGE })));
+    if (!own) buffers.set(device, (own = []));
+    const known = own[number];
+    if (known && known.size >= size) return known.buffer;
+    const buffer = device.createBuffer({ size, usage: STATES_USAGE });
+    own[number] = { buffer, size };
     return buffer;
   };
   const withBuffer = (dispatch: Dispatch, states: BufferEntry, size: number, buffer: object): Dispatch => {

@@ -1,6 +1,7 @@
 import vm from "node:vm";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type CommandStream, openCommandStream } from "../../../../../src/engine/gpu/calls/command-stream.ts";
+import { openGraphRecordings } from "../../../../../src/engine/gpu/calls/graph-recordings.ts";
 import type {
   GpuBuffer,
   GpuDevice,
@@ -128,8 +129,12 @@ function named<Kind>(kinds: ReadonlyMap<number, Kind>, handle: number): Kind {
 function open(mostRecordings: number): CommandStream {
   // As the engine does: of its text alone.
   const opened: typeof openCommandStream = vm.runInThisContext(`(${openCommandStream.toString()})`);
+  const openRecordings: typeof openGraphRecordings = vm.runInThisContext(
+    `(${openGraphRecordings.toString()})`,
+  );
   return opened({
     cells: CELLS,
+    openRecordings,
     mostRecordings,
     words: () => heap,
     begin: () => (begun += 1),

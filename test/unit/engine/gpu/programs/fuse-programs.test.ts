@@ -25,19 +25,30 @@ const at = (binding: number, offset: number) => ({ binding, resource: { buffer, 
 let ran: Ran[] = [];
 /** The codes of modules that were compiled in the background, and how each ends. */
 let compiling: { readonly code: string; readonly end: (works: boolean) => void }[] = [];
+/** Buffers that were made, and what Dawn says about the bind groups of fused programs. */
+let buffers: object[] = [];
+let groupProblem: object | null = null;
 let classes: FusingClasses;
 let device: FusingClasses["GPUDevice"]["prototype"];
 
 /** WebGPU with nothing behind it: bind groups and pipelines are what they were described by. */
 function fakeClasses(isFallbackAdapter: boolean): FusingClasses {
   let set = "";
+  /** Of the scope that is open: what was made in it. */
+  let made = "";
   const prototype = {
     adapterInfo: { isFallbackAdapter },
     limits: { maxStorageBuffersPerShaderStage: 8, maxComputeWorkgroupsPerDimension: 65_535 },
     queue: { writeBuffer: () => {} },
     createShaderModule: ({ code }: { code: string }) => ({ code }),
-    createBuffer: () => ({}),
-    createBindGroup: () => ({}),
+    createBuffer: () => {
+      buffers.push({});
+      return buffers.at(-1)!;
+    },
+    createBindGroup: () => {
+      made = "group";
+      return {};
+    },
     createComputePipeline: () => ({ name: "own", getBindGroupLayout: () => ({}) }),
     createComputePipelineAsync: ({ compute }: { compute: { module: object } }) =>
       new Promise<{ getBindGroupLayout: () => object }>((resolve, reject) => {
@@ -47,8 +58,10 @@ function fakeClasses(isFallbackAdapter: boolean): FusingClasses {
         };
         compiling.push({ code: String(Reflect.get(compute.module, "code")), end });
       }),
-    pushErrorScope: () => {},
-    popErrorScope: async () => null,
+    pushErrorScope: () => {
+      made = "";
+    },
+    popErrorScope: async () => (made === "group" ? groupProblem : null),
   };
   const pass = {
     setPipeline: (pipeline: object) => {
@@ -64,6 +77,8 @@ function fakeClasses(isFallbackAdapter: boolean): FusingClasses {
 function open(isFallbackAdapter = false): void {
   ran = [];
   compiling = [];
+  buffers = [];
+  groupProblem = null;
   classes = fakeClasses(isFallbackAdapter);
   fusePrograms(classes);
   device = classes.GPUDevice.prototype;
@@ -71,9 +86,12 @@ function open(isFallbackAdapter = false): void {
 
 beforeEach(() => open());
 
-function writeTo(offset: number): { pipeline: FusingPipeline; group: object } {
+function compileWrite(): FusingPipeline {
   const module = device.createShaderModule({ code: CACHE_WRITE });
-  const pipeline = device.createComputePipeline({ layout: "auto", compute: { module } });
+  return device.createComputePipeline({ layout: "auto", compute: { module } });
+}
+
+function writeTo(offset: number, pipeline = compileWrite()): { pipeline: FusingPipeline; group: object } {
   // Their sources lie behind the caches; all count errors in the same place.
   const entries = [at(0, 4096 + offset), at(1, 8192 + offset), at(2, offset), at(3, 16_384), at(4, 32_768)];
   return { pipeline, group: device.createBindGroup({ layout: {}, entries }) };
@@ -142,6 +160,31 @@ test("what cannot be compiled is left as it is", async () => {
   await compiled(false);
   expect(run(key, value)).toHaveLength(2);
   expect(compiling).toHaveLength(1);
+});
+
+test("what Dawn makes no valid bind group for is left as it is", async () => {
+  const [key, value] = [writeTo(0), writeTo(256)];
+  groupProblem = new Error("the layout has other bindings");
+  run(key, value);
+  run(key, value);
+  await compiled(true);
+  expect(run(key, value)).toHaveLength(2);
+});
+
+test("programs of all layers with as many workgroups have one buffer for these numbers", async () => {
+  const pipeline = compileWrite();
+  const layers = [0, 1024, 2048].map((offset) => [
+    writeTo(offset, pipeline),
+    writeTo(offset + 256, pipeline),
+  ]);
+  for (const _ of [1, 2]) for (const [key, value] of layers) run(key!, value!);
+  await compiled(true);
+  for (const [key, value] of layers) expect(run(key!, value!)).toEqual([{ pipeline: "fused", x: 4 }]);
+  expect(buffers).toHaveLength(1);
+  const [key, value] = layers[0]!;
+  for (const _ of [1, 2, 3]) run(key!, { ...value!, x: 3 });
+  await expect.poll(() => run(key!, { ...value!, x: 3 })).toEqual([{ pipeline: "fused", x: 5 }]);
+  expect(buffers).toHaveLength(2);
 });
 
 test("nothing is compiled for programs that depend on each other, are used once, or run on a processor", async () => {

@@ -114,3 +114,20 @@ test("bind groups and buffers are made once", () => {
   expect(second.map(({ group }, at) => group === first[at]?.group)).toEqual([true, true, true]);
   expect(made).toHaveLength(1);
 });
+
+/** A scan of so many bytes, and the attention behind it. */
+const sized = (size: number): Dispatch[] => [
+  dispatch(SCANS, [range(0, 0, 64), range(1, 4096, size), range(2, 0, 256, parameters)], [1]),
+  dispatch(ATTENDS, [range(0, 0, 64), range(1, 4096, size), range(2, 8192, 64)], [2]),
+];
+
+test("a longer mask has a larger buffer, which shorter ones use from then on, so that no more of them are kept", () => {
+  const used = [16, 32, 16, 24].map((size) => states(share(sized(size))[0]));
+  expect(made).toHaveLength(2);
+  expect(used).toEqual([
+    { buffer: made[0], offset: 0, size: 16 },
+    { buffer: made[1], offset: 0, size: 32 },
+    { buffer: made[1], offset: 0, size: 16 },
+    { buffer: made[1], offset: 0, size: 24 },
+  ]);
+});

@@ -1,0 +1,172 @@
+import type { GpuBuffer, GpuDevice, GpuDispatch, GpuPipeline } from "./webgpu-types.ts";
+
+/** A program of a graph. */
+export interface RecordedProgram {
+  /** Its pipeline and buffers, as in the stream. */
+  readonly key: Uint32Array;
+  readonly pipeline: GpuPipeline;
+}
+
+export interface RecordingOptions {
+  readonly device: () => GpuDevice;
+  /** Bytes of a program's parameters, of which there are as many for each. */
+  readonly slotBytes: number;
+  /** GPUBufferUsage of parameters. */
+  readonly usage: number;
+  /** A bind group with parameters from the slot of a buffer. */
+  readonly makeGroup: (program: RecordedProgram, parameters: GpuBuffer, slot: number) => object;
+}
+
+export interface GraphRecordings {
+  /** A graph that can be repeated is being recorded. */
+  readonly isRecording: boolean;
+  /** What is encoded from now on is recorded, in place of what the number stood for. */
+  begin(which: number): void;
+  /** Adds a program, with its workgroups in two dimensions. */
+  add(program: RecordedProgram, x: number, y: number, parameters: Uint32Array): void;
+  /** Something happens that a recording has no room for. */
+  spoil(): void;
+  /** The graph ends. Returns whether it can be repeated. */
+  end(which: number): boolean;
+  /** Asks the GPU for all of a graph. Returns false where it is not recorded. */
+  replay(which: number): boolean;
+  /** Drops all of them. */
+  forget(): void;
+}
+
+/**
+ * What whole graphs asked of a GPU, to be asked again in few submissions, the first of them small so that the GPU starts early.
+ *
+ * Part of llama.cpp's script in a worker, which gets this function as text: it must not refer to anything outside of it.
+ */
+export function openGraphRecordings(options: RecordingOptions): GraphRecordings {
+  const { slotBytes } = options;
+  const WORD = 4;
+  /** Programs of the first submission of a replay, by how much the next ones grow, and of the largest. */
+  const FIRST_SUBMISSION = 32;
+  const GROWTH = 4;
+  const LARGEST_SUBMISSION = 256;
+
+  interface Repeat {
+    readonly parameters: GpuBuffer;
+    readonly list: readonly GpuDispatch[];
+    /** What runs in place of the list, and its submissions. */
+    runs: readonly GpuDispatch[] | undefined;
+    submissions: (readonly GpuDispatch[])[];
+  }
+  interface Recording {
+    readonly programs: RecordedProgram[];
+    /** Workgroups of each, in two dimensions. */
+    readonly grids: number[];
+    readonly parameters: Uint32Array[];
+    isSound: boolean;
+    isComplete: boolean;
+    /** Made when it is first repeated. */
+    repeat: Repeat | undefined;
+  }
+
+  const recordings: (Recording | undefined)[] = [];
+  let recording: Recording | undefined;
+
+  const drop = (which: number): void => {
+    recordings[which]?.repeat?.parameters.destroy();
+    recordings[which] = undefined;
+  };
+  const spoil = (): void => {
+    if (recording) recording.isSound = false;
+  };
+
+  /**
+   * Own parameters and bind groups, since those of passes are used again by the next pass. Programs with the same parameters
+   * share them, which shows that they do the same.
+   */
+  const prepare = ({ programs, parameters, grids }: Recording): Repeat => {
+    const device = options.device();
+    const slotOf = new Map<string, number>();
+    const given = parameters.map((values) => values.join());
+    for (const values of given) if (!slotOf.has(values)) slotOf.set(values, slotOf.size);
+    const words = new Uint32Array(Math.max(1, slotOf.size) * (slotBytes / WORD));
+    for (const [at, values] of parameters.entries())
+      words.set(values, slotOf.get(given[at]!)! * (slotBytes / WORD));
+    const buffer = device.createBuffer({ size: words.byteLength, usage: options.usage });
+    device.queue.writeBuffer(buffer, 0, new Uint8Array(words.buffer), 0, words.byteLength);
+    const list = programs.map((program, at) => ({
+      pipeline: program.pipeline,
+      group: options.makeGroup(program, buffer, slotOf.get(given[at]!)!),
+      x: grids[2 * at]!,
+      y: grids[2 * at + 1]!,
+    }));
+    // They are in the buffer and in the list now.
+    parameters.length = grids.length = programs.length = 0;
+    return { parameters: buffer, list, runs: undefined, submissions: [] };
+  };
+  const split = (list: readonly GpuDispatch[]): (readonly GpuDispatch[])[] => {
+    const submissions: (readonly GpuDispatch[])[] = [];
+    for (
+      let from = 0, size = FIRST_SUBMISSION;
+      from < list.length;
+      from += submissions.at(-1)!.length, size = Math.min(LARGEST_SUBMISSION, size * GROWTH)
+    ) {
+      // A small rest is not worth a submission of its own.
+      submissions.push(list.slice(from, list.length - from <= 2 * size ? list.length : from + size));
+    }
+    return submissions;
+  };
+  const submit = (list: readonly GpuDispatch[]): void => {
+    const device = options.device();
+    const encoder = device.createCommandEncoder();
+    const pass = encoder.beginComputePass();
+    pass.dispatchAll?.(list);
+    let set: object | undefined;
+    for (const { pipeline, group, x, y } of pass.dispatchAll ? [] : list) {
+      if (pipeline !== set) pass.setPipeline((set = pipeline));
+      pass.setBindGroup(0, group);
+      pass.dispatchWorkgroups(x, y, 1);
+    }
+    pass.end();
+    device.queue.submit([encoder.finish()]);
+  };
+
+  return {
+    get isRecording() {
+      return recording?.isSound === true;
+    },
+    begin(which) {
+      drop(which);
+      recordings[which] = recording = {
+        programs: [],
+        grids: [],
+        parameters: [],
+        isSound: true,
+        isComplete: false,
+        repeat: undefined,
+      };
+    },
+    add(program, x, y, parameters) {
+      recording?.programs.push(program);
+      recording?.grids.push(x, y);
+      recording?.parameters.push(parameters);
+    },
+    spoil,
+    end(which) {
+      const isSound = recording?.isSound === true;
+      if (recording) recording.isComplete = isSound;
+      if (!isSound) drop(which);
+      recording = undefined;
+      return isSound;
+    },
+    replay(which) {
+      const recorded = recordings[which];
+      if (!recorded?.isComplete) return false;
+      const repeat = (recorded.repeat ??= prepare(recorded));
+      const runs = options.device().inPlaceOf?.(repeat.list) ?? repeat.list;
+      if (repeat.runs !== runs) repeat.submissions = split((repeat.runs = runs));
+      for (const list of repeat.submissions) submit(list);
+      return true;
+    },
+    forget() {
+      spoil();
+      for (const which of recordings.keys()) drop(which);
+    },
+  };
+}
