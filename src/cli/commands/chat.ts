@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { z } from "zod";
 import { abortable } from "../../async/abortable.ts";
 import { startDaemonIfNone } from "../background/start-daemon-if-none.ts";
 import { Conversation } from "../chat/conversation.ts";
@@ -7,6 +8,7 @@ import type { Prompter } from "../chat/prompter.ts";
 import { CliError, Interruption } from "../cli-error.ts";
 import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
+import { modelPath } from "../client/model-path.ts";
 import { EXIT } from "../exit-codes.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";
 import {
@@ -24,7 +26,7 @@ const HELP = `/clear        forget the conversation so far
 """           begin and end a multi-line message; a \\ at the end of a line also continues it
 Ctrl-C        cancel the answer; at the prompt, twice, leave`;
 
-interface ChatOptions extends ClientOptions, GenerationOptions {}
+export interface ChatOptions extends ClientOptions, GenerationOptions {}
 
 /** daybreak chat */
 export function chatCommand(io: CliIo): Command {
@@ -32,17 +34,23 @@ export function chatCommand(io: CliIo): Command {
     .description("have a conversation in the terminal; starts a daemon in the background when none runs")
     .argument("[model]", "model to talk to, as with --model")
     .action(async (named: string | undefined, given: ChatOptions) => {
-      const options = named === undefined ? given : { model: named, ...given };
-      const { model, system, hideThinking, json } = options;
-      const fields = await generationFields(options);
-      await startDaemonIfNone(io, options);
-      const client = connect(io, options);
-      using prompter = await openPrompter(io);
-      const conversation = new Conversation(io, client, { model, system, hideThinking, json, fields });
-      if (io.stdin.isTTY)
-        await writeLine(io.stderr, styleFor(io.stderr, io.env).dim("/help lists the commands."));
-      await converse(io, prompter, conversation, options);
+      await chat(io, named === undefined ? given : { model: named, ...given });
     });
+}
+
+/** Has a conversation until its reader ends it. */
+export async function chat(io: CliIo, options: ChatOptions): Promise<void> {
+  const { model, system, hideThinking, json } = options;
+  const fields = await generationFields(options);
+  await startDaemonIfNone(io, options);
+  const client = connect(io, options);
+  // Said before anything is typed.
+  if (model !== undefined) await client.json(z.unknown(), "GET", modelPath(model));
+  using prompter = await openPrompter(io);
+  const conversation = new Conversation(io, client, { model, system, hideThinking, json, fields });
+  if (io.stdin.isTTY)
+    await writeLine(io.stderr, styleFor(io.stderr, io.env).dim("/help lists the commands."));
+  await converse(io, prompter, conversation, options);
 }
 
 async function openPrompter(io: CliIo): Promise<Prompter> {

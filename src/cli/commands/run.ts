@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { z } from "zod";
 import { toError } from "../../errors/to-error.ts";
 import { startDaemonIfNone } from "../background/start-daemon-if-none.ts";
+import { chat } from "./chat.ts";
 import { usageError } from "../cli-error.ts";
 import type { CliIo } from "../cli-io.ts";
 import { generateLineSchema } from "../client/answer-lines.ts";
@@ -18,7 +19,6 @@ import {
 import { collect } from "../options/collect.ts";
 import { readStdin } from "../read-stdin.ts";
 import { AnswerDisplay } from "../terminal/answer-display.ts";
-import { commandLine } from "../terminal/command-line.ts";
 import { writeJson } from "../terminal/write.ts";
 
 interface RunOptions extends ClientOptions, GenerationOptions {
@@ -42,7 +42,11 @@ export function runCommand(io: CliIo): Command {
       const client = connect(io, options);
       const named = options.model === undefined ? await modelFirst(client, words) : undefined;
       const model = options.model ?? named;
-      const prompt = piped ?? (await readPrompt(io, named === undefined ? words : words.slice(1), named));
+      const rest = named === undefined ? words : words.slice(1);
+      // As with Ollama: who names a model alone wants to talk to it.
+      if (named !== undefined && rest.length === 0 && io.stdin.isTTY && !images)
+        return await chat(io, { ...options, model: named });
+      const prompt = piped ?? (await readPrompt(io, rest));
       const request = { prompt, system: options.system, images, ...fields, model };
       const generate = async (): Promise<void> => {
         if (options.json) {
@@ -79,14 +83,9 @@ async function showAnswer(
   if (options.verbose) await display.statistics(last);
 }
 
-/** @param named the model that the words before these name */
-async function readPrompt(io: CliIo, words: readonly string[], named?: string): Promise<string> {
+async function readPrompt(io: CliIo, words: readonly string[]): Promise<string> {
   if (words.length === 0 && io.stdin.isTTY) {
-    throw usageError(
-      named === undefined
-        ? 'No prompt given. Pass it as an argument (daybreak run "...") or on standard input.'
-        : `No prompt given. To have a conversation with this model: ${commandLine(["chat", named])}`,
-    );
+    throw usageError('No prompt given. Pass it as an argument (daybreak run "...") or on standard input.');
   }
   const piped = words.length === 0 || words.includes("-") ? await readStdin(io) : "";
   const prompt =

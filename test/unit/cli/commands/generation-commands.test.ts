@@ -70,9 +70,9 @@ describe("run", () => {
     });
     for (const prompt of ["https://example.com is what?", "Translate: cat", "12:30 is when?", "tall tales"])
       expect(await sent(prompt.split(" "))).toEqual({ prompt, stream: true });
+    // Alone, at a terminal, it is talked to.
     const { code, stderr } = await against(routes, ["run", "tiny"]);
-    expect(stderr).toContain("To have a conversation with this model: daybreak chat tiny");
-    expect(code).toBe(2);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "/help lists the commands.\n" });
   });
 
   it.each([
@@ -207,7 +207,10 @@ const user = (content: string) => ({ role: "user", content });
 
 describe("chat", () => {
   it("sends the whole conversation with each message of a pipe", async () => {
-    const routes = { "POST /api/chat": ndjson(said("A"), said("hoy"), said("", true)) };
+    const routes = {
+      "GET /api/models/coder": { state: "loaded" },
+      "POST /api/chat": ndjson(said("A"), said("hoy"), said("", true)),
+    };
     const { code, stdout, requests } = await against(routes, ["chat", "coder", "-s", "Be a pirate."], {
       stdin: 'Hi\n"""two\nlines"""\n/clear\nAgain\n/bye\nnever\n',
     });
@@ -215,11 +218,17 @@ describe("chat", () => {
     const system = { role: "system", content: "Be a pirate." };
     const assistant = { role: "assistant", content: "Ahoy" };
     const named = { model: "coder" };
-    expect(requests.map(([, body]) => body)).toEqual([
+    expect(requests.slice(1).map(([, body]) => body)).toEqual([
       { ...named, messages: [system, user("Hi")], stream: true },
       { ...named, messages: [system, user("Hi"), assistant, user("two\nlines")], stream: true },
       { ...named, messages: [system, user("Again")], stream: true },
     ]);
+  });
+
+  it("says that there is no such model before anything is typed", async () => {
+    const { code, stdout, requests } = await against({}, ["chat", "nope"]);
+    expect({ code, stdout }).toEqual({ code: 4, stdout: "" });
+    expect(requests).toEqual([["GET /api/models/nope", undefined]]);
   });
 
   it("prints the daemon's lines with --json", async () => {
