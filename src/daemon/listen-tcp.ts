@@ -9,7 +9,7 @@ const ALL_IPV6 = "::";
 
 const ADVICE: Advice = {
   EADDRINUSE:
-    'another program is using it. If it is a daemon, "daybreak stop" ends it; or choose another port with --http-port',
+    'another program is using it. "daybreak doctor" says whether that is a daemon; end it, or choose another port with --http-port',
   EACCES: "this user is not allowed to. Choose port 1024 or higher with --http-port",
   EADDRNOTAVAIL: "this machine has no such address. Choose another with --http-addr",
   EAFNOSUPPORT: "this machine has no IPv6. Choose another address with --http-addr",

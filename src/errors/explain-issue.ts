@@ -56,7 +56,15 @@ export const IN_WORDS: { readonly error: z.core.$ZodErrorMap } = {
 export function explainIssue(issue: Issue, value: unknown): ExplainedIssue {
   const { path, wishes, message } = closest(issue, []);
   const got = valueAt(value, path);
-  if (message === undefined && got === undefined) return { path, message: "is missing", got: undefined };
+  if (message === undefined && got === undefined) {
+    // A type is plain from the field's name; which words it takes is not.
+    const choice = wishes.length > 0 && wishes.every((each) => each.startsWith('"'));
+    return {
+      path,
+      message: choice ? `is missing; it must be ${anyOf(wishes)}` : "is missing",
+      got: undefined,
+    };
+  }
   if (message === undefined) return { path, message: `must be ${anyOf(wishes)}`, got: shown(got) };
   // A message about a whole object, or one that quotes the value, is complete.
   const helps = message.startsWith("must ") && got !== "" && !(typeof got === "object" && got !== null);

@@ -8,6 +8,9 @@ import { z } from "zod";
 /** Machines with another number do not work together; it changes when a message does. */
 export const PROTOCOL = 1;
 
+/** The revision of a card whose machine has only been started, and has not looked at its models yet. */
+export const NOT_DESCRIBED = 0;
+
 /** Of a message with a card: hundreds of models; what is longer is not read. */
 export const MOST_CARD_BYTES = 256 * 1024;
 /** Of a message with a beat. */

@@ -1,3 +1,4 @@
+import { type Card, NOT_DESCRIBED } from "./card.ts";
 import type { PlacedMachine } from "./places.ts";
 
 /** What a machine had that is gone for longer nobody has. */
@@ -11,7 +12,8 @@ export class Departures {
 
   /** A machine is gone. */
   left(machine: PlacedMachine, now: number): void {
-    const { name } = machine.card;
+    const { name, revision } = machine.card;
+    if (revision === NOT_DESCRIBED) return;
     // The last one to leave is the last of the map.
     this.#byName.delete(name);
     this.#byName.set(name, { machine, at: now });
@@ -19,9 +21,9 @@ export class Departures {
     if (this.#byName.size > MOST_KEPT && first !== undefined) this.#byName.delete(first);
   }
 
-  /** A machine is there, again or for the first time: its id is another one after each start, its name is not. */
-  came(name: string): void {
-    this.#byName.delete(name);
+  /** A machine has told what it has, again or for the first time: its id is another one after each start, its name is not. */
+  came({ name, revision }: Pick<Card, "name" | "revision">): void {
+    if (revision !== NOT_DESCRIBED) this.#byName.delete(name);
   }
 
   /** Those that have left within so many milliseconds. */

@@ -203,7 +203,7 @@ export class Presence {
       if (card?.id !== id) throw new Error("its card is not valid");
       const isNew = this.#known.get(id)?.card === undefined;
       this.#known.describe(card, answer.length);
-      this.#departures.came(card.name);
+      this.#departures.came(card);
       if (isNew)
         logger.info({ machine: card.name, id, version: card.version }, "fleet: a machine has joined");
       this.#compareNames(card);

@@ -11,7 +11,7 @@ import { memoryTotal } from "../machine/memory-limits.ts";
 import { configuredAllowance } from "../models/loading/available-memory.ts";
 import type { Model } from "../models/model.ts";
 import type { Models } from "../models/models.ts";
-import { type Beat, type Card, type CardModel, PROTOCOL } from "./card.ts";
+import { type Beat, type Card, type CardModel, NOT_DESCRIBED, PROTOCOL } from "./card.ts";
 import { ModelIdentities, settingsDigest } from "./model-identity.ts";
 import type { SpeedMeter } from "./speed-meter.ts";
 
@@ -56,7 +56,7 @@ export class SelfDescription {
     this.#card = {
       protocol: PROTOCOL,
       id: randomBytes(16).toString("hex"),
-      revision: 0,
+      revision: NOT_DESCRIBED,
       name: config.fleet.name ?? os.hostname(),
       version,
       engine: engineSha256,
@@ -145,9 +145,9 @@ export class SelfDescription {
         : [],
       models: described.filter((model) => model !== undefined),
     };
-    if (JSON.stringify(next) !== JSON.stringify(this.#card)) {
-      this.#card = { ...next, revision: this.#card.revision + 1 };
-    }
+    const { revision } = this.#card;
+    if (revision === NOT_DESCRIBED || JSON.stringify(next) !== JSON.stringify(this.#card))
+      this.#card = { ...next, revision: revision + 1 };
     this.onChange();
   }
 

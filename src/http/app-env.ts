@@ -21,6 +21,8 @@ export interface AppEnv {
     requestId: string;
     /** Pattern of the path of the route that answers, such as "/api/models/{name}". */
     route?: string;
+    /** Code of the error that the request was answered with. */
+    errorCode?: string;
     /** What the request asked for and did not get, though it was answered. */
     warnings?: readonly string[];
     /** Carries the request id in each line. Never log prompts, keys or bodies. */

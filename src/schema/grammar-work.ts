@@ -128,7 +128,10 @@ function checkOf(
       by.kind === "calls" ? checkByCalls(by, text, budget) : checkBySchema(by.schema, text, budget);
     return { kind: "checked", failure };
   } catch (error) {
-    if (isOneTry === true || !(error instanceof SchemaTooComplexError)) throw error;
+    // References that lead to references by the thousand exhaust the stack.
+    const isTooComplex = error instanceof SchemaTooComplexError || error instanceof RangeError;
+    if (!isTooComplex) throw error;
+    if (isOneTry === true) throw new SchemaTooComplexError("it takes longer");
     return { kind: "unsayable", message: error.message };
   }
 }

@@ -11,6 +11,7 @@ import { SILENCE_MS } from "../../src/fleet/presence.ts";
 import { fleetSchema } from "../../src/dialects/management/fleet-schemas.ts";
 import { findProgram } from "../support/find-program.ts";
 import { NATS_SERVER, type NatsServer, startNats, startNatsCluster } from "../support/nats-server.ts";
+import { postJson } from "../support/post-json.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
 const FOLDER = path.join(import.meta.dirname, "../../configs/fleet");
@@ -38,11 +39,7 @@ describe.skipIf(NATS_SERVER === null)("configs/fleet/nats.conf", () => {
     const server = await start();
     const [one, two] = await Promise.all([join("one", [server]), join("two", [server])]);
     await seeEachOther(2);
-    const made = await fetch(`${one.url}/v1/responses`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(BRIEF),
-    });
+    const made = await postJson(`${one.url}/v1/responses`, BRIEF);
     const { id } = z.object({ id: z.string() }).parse(await made.json());
     const kept = `/v1/responses/${id}`;
     expect((await fetch(two.url + kept)).status).toBe(200);
@@ -54,10 +51,10 @@ describe.skipIf(NATS_SERVER === null)("configs/fleet/nats.conf", () => {
     form.set("file", new File([JSON.stringify(line)], "in.jsonl"));
     const uploaded = await fetch(`${one.url}/v1/files`, { method: "POST", body: form });
     const file = z.object({ id: z.string() }).parse(await uploaded.json());
-    const batch = await fetch(`${two.url}/v1/batches`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ input_file_id: file.id, endpoint: "/v1/responses", completion_window: "24h" }),
+    const batch = await postJson(`${two.url}/v1/batches`, {
+      input_file_id: file.id,
+      endpoint: "/v1/responses",
+      completion_window: "24h",
     });
     const created = z.object({ id: z.string() }).parse(await batch.json());
     await expect

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { NATS_SERVER } from "../support/nats-server.ts";
+import { postJson } from "../support/post-json.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { ask, busyOf, FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
 
@@ -18,18 +19,14 @@ async function stream(
   onPiece: (count: number) => void = () => undefined,
   further: object = {},
 ): Promise<{ text: string; failure: string | undefined; pause: number }> {
-  const response = await fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({
-      model: FLEET_MODEL,
-      messages: [{ role: "user", content }],
-      max_tokens: TOKENS,
-      temperature: 0,
-      ignore_eos: true,
-      stream: true,
-      ...further,
-    }),
+  const response = await postJson(`${url}/v1/chat/completions`, {
+    model: FLEET_MODEL,
+    messages: [{ role: "user", content }],
+    max_tokens: TOKENS,
+    temperature: 0,
+    ignore_eos: true,
+    stream: true,
+    ...further,
   });
   let [text, rest, pieces, pause, last] = ["", "", 0, 0, performance.now()];
   for await (const chunk of (response.body ?? new ReadableStream()).pipeThrough(new TextDecoderStream())) {

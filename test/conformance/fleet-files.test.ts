@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { fleetSchema } from "../../src/dialects/management/fleet-schemas.ts";
 import { startFixtureHub, type FixtureHub } from "../support/fixture-hub.ts";
 import { NATS_SERVER, type NatsServer, startNats } from "../support/nats-server.ts";
+import { postJson } from "../support/post-json.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
 /** Takes a second to send, so that what happens in the middle of it happens then. */
@@ -220,12 +221,7 @@ async function pull(
 ): Promise<string> {
   let text = "";
   try {
-    const answer = await fetch(`${url}/api/models/pull`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ name, stream: true }),
-      ...(signal && { signal }),
-    });
+    const answer = await postJson(`${url}/api/models/pull`, { name, stream: true }, signal);
     for await (const chunk of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
       text += chunk;
       for (const line of chunk.split("\n")) onLine(line);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { NATS_SERVER } from "../support/nats-server.ts";
+import { postJson } from "../support/post-json.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { ask, FLEET_MODEL, fleetOf, TestFleet } from "../support/test-fleet.ts";
 
@@ -19,14 +20,10 @@ async function runningAt(daemon: TestDaemon): Promise<number> {
 }
 
 async function experiment({ url }: TestDaemon) {
-  const response = await fetch(`${url}/api/experiment`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({
-      model: FLEET_MODEL,
-      messages: [{ role: "user", content: "once upon a time" }],
-      max_tokens: 8,
-    }),
+  const response = await postJson(`${url}/api/experiment`, {
+    model: FLEET_MODEL,
+    messages: [{ role: "user", content: "once upon a time" }],
+    max_tokens: 8,
   });
   const body: { text: string; tokens: unknown[]; machine: string } = JSON.parse(await response.text());
   const { text, tokens, machine } = body;
@@ -73,11 +70,7 @@ describe.skipIf(NATS_SERVER === null)("a request to a fleet", () => {
   ])("%s with %j works on any entrance", async (path, body) => {
     const answers = await Promise.all(
       [desk, attic].map(async ({ url }) => {
-        const response = await fetch(`${url}${path}`, {
-          method: "POST",
-          headers: { "content-type": "application/json" },
-          body: JSON.stringify({ model: FLEET_MODEL, ...body }),
-        });
+        const response = await postJson(`${url}${path}`, { model: FLEET_MODEL, ...body });
         return { status: response.status, text: await response.text() };
       }),
     );
@@ -106,11 +99,7 @@ describe.skipIf(NATS_SERVER === null)("a request to a fleet", () => {
     expect((await fetch(`${attic.url}/api/models/${FLEET_MODEL}/unload`, { method: "POST" })).status).toBe(
       200,
     );
-    const response = await fetch(`${desk.url}/ollama/api/generate`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ model: FLEET_MODEL }),
-    });
+    const response = await postJson(`${desk.url}/ollama/api/generate`, { model: FLEET_MODEL });
     expect(await response.json()).toMatchObject({ done_reason: "load" });
     await fleet.complete(desk, 2, 1);
   });

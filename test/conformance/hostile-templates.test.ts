@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { postJson } from "../support/post-json.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { writeGguf } from "../support/gguf-writer.ts";
 import { CHATML_TEMPLATE, CHATML_WORDS, tinyLlama } from "../support/tiny-models.ts";
@@ -32,12 +33,7 @@ async function post(
   body: object,
   signal?: AbortSignal,
 ): Promise<{ status: number; body: unknown }> {
-  const answer = await fetch(daemon.url + route, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-    ...(signal && { signal }),
-  });
+  const answer = await postJson(daemon.url + route, body, signal);
   return { status: answer.status, body: await answer.json() };
 }
 

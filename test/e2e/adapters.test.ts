@@ -1,6 +1,7 @@
 import { rmSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { temporaryFolder, writeModel } from "../support/engine-fixture.ts";
+import { postJson } from "../support/post-json.ts";
 import { addModel, removeModel, sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { tinyLlama, tinyLora } from "../support/tiny-models.ts";
@@ -38,11 +39,10 @@ describe("a model with two adapters", () => {
   });
 
   async function post(path: string, body: object): Promise<unknown> {
-    const answer = await fetch(daemon.url + path, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(Array.isArray(body) ? body : { model: MODEL, temperature: 0, ...body }),
-    });
+    const answer = await postJson(
+      daemon.url + path,
+      Array.isArray(body) ? body : { model: MODEL, temperature: 0, ...body },
+    );
     return JSON.parse(await answer.text());
   }
 

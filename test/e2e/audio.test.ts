@@ -2,6 +2,7 @@ import fs from "node:fs";
 import OpenAI, { toFile } from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { temporaryFolder, writeModel } from "../support/engine-fixture.ts";
+import { postJson } from "../support/post-json.ts";
 import { addModel, removeModel, sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { tinyAudioProjector, tinyWav } from "../support/tiny-audio.ts";
@@ -33,11 +34,7 @@ afterAll(async () => {
 });
 
 function post(path: string, body: object): Promise<Response> {
-  return fetch(`${daemon.url}${path}`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-  });
+  return postJson(`${daemon.url}${path}`, body);
 }
 
 function wav(): Promise<File> {

@@ -6,6 +6,7 @@ import {
   QUESTION_FOR_WEATHER,
   QUESTION_TO_THINK_ABOUT,
 } from "../support/certain-requests.ts";
+import { postJson } from "../support/post-json.ts";
 import { sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 
@@ -38,11 +39,7 @@ const TOOLS = [
 ];
 
 function post(body: object): Promise<Response> {
-  return fetch(`${daemon.url}/api/chat`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-  });
+  return postJson(`${daemon.url}/api/chat`, body);
 }
 
 async function chat(body: object) {

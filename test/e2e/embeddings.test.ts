@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { embeddingsAnswerSchema } from "../../src/dialects/native/native-embeddings.ts";
 import { ENDLESS_LIST } from "../support/certain-requests.ts";
 import { likeness } from "../support/likeness.ts";
+import { postJson } from "../support/post-json.ts";
 import { sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 
@@ -12,11 +13,7 @@ beforeAll(async () => {
 });
 
 function post(body: object): Promise<Response> {
-  return fetch(`${daemon.url}/api/embeddings`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-  });
+  return postJson(`${daemon.url}/api/embeddings`, body);
 }
 
 async function embed(input: string | string[]) {
@@ -47,10 +44,10 @@ describe("POST /api/embeddings", () => {
   });
 
   test("works beside a generation", async () => {
-    const generation = fetch(`${daemon.url}/api/generate`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ prompt: "hi", max_tokens: 64, format: ENDLESS_LIST }),
+    const generation = postJson(`${daemon.url}/api/generate`, {
+      prompt: "hi",
+      max_tokens: 64,
+      format: ENDLESS_LIST,
     });
     expect((await embed(["a", "b", "c"])).embeddings).toHaveLength(3);
     expect((await generation).status).toBe(200);

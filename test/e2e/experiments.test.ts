@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { experimentResultSchema } from "../../src/dialects/native/experiment.ts";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
+import { postJson } from "../support/post-json.ts";
 import { requireOnCi } from "../support/require-on-ci.ts";
 import { sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
@@ -27,11 +28,7 @@ const experiment = (...args: string[]) =>
   runCli(["experiment", ...args], { env: { SERVICE_SOCKET: daemon.socket } });
 
 async function post(body: object) {
-  const answer = await fetch(`${daemon.url}/api/experiment`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ model: "daybreak-mini", ...body }),
-  });
+  const answer = await postJson(`${daemon.url}/api/experiment`, { model: "daybreak-mini", ...body });
   expect(answer.status).toBe(200);
   return experimentResultSchema.parse(await answer.json());
 }
@@ -99,10 +96,9 @@ describe("POST /api/experiment", () => {
   test("lists all tokens of the text, whose IDs are those of the tokenizer", async () => {
     const { tokens, text } = await post({ messages, temperature: 0, max_tokens: 20 });
     expect(tokens).toHaveLength(20);
-    const answer = await fetch(`${daemon.url}/detokenize`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ model: "daybreak-mini", tokens: tokens.map(({ id }) => id) }),
+    const answer = await postJson(`${daemon.url}/detokenize`, {
+      model: "daybreak-mini",
+      tokens: tokens.map(({ id }) => id),
     });
     expect(await answer.json()).toEqual({ content: text });
   });

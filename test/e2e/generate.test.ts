@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { generateAnswerSchema, generateLineSchema } from "../../src/dialects/native/native-generate.ts";
 import { activeRequests } from "../support/active-requests.ts";
 import { AMPLE_TOKENS, ENDLESS_LIST, GREEDY, QUESTION_TO_THINK_ABOUT } from "../support/certain-requests.ts";
+import { postJson } from "../support/post-json.ts";
 import { GUARDED, guardedDaemon, sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 
@@ -16,12 +17,7 @@ beforeAll(async () => {
 });
 
 function post(body: object, signal?: AbortSignal): Promise<Response> {
-  return fetch(`${daemon.url}/api/generate`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-    ...(signal && { signal }),
-  });
+  return postJson(`${daemon.url}/api/generate`, body, signal);
 }
 
 async function generate(body: object) {

@@ -3,6 +3,7 @@ import { Ollama } from "ollama";
 import OpenAI, { BadRequestError } from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { temporaryFolder, writeModel } from "../support/engine-fixture.ts";
+import { postJson } from "../support/post-json.ts";
 import { addModel, removeModel, sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { tinyLlama, tokenId } from "../support/tiny-models.ts";
@@ -29,11 +30,7 @@ afterAll(async () => {
 });
 
 async function post(path: string, body: object): Promise<Record<string, unknown>> {
-  const answer = await fetch(`${daemon.url}${path}`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-  });
+  const answer = await postJson(`${daemon.url}${path}`, body);
   expect(answer.status).toBe(200);
   const json: unknown = await answer.json();
   return Object(json);

@@ -12,6 +12,7 @@ import net from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { postJson } from "../support/post-json.ts";
 import {
   DaemonDidNotStart,
   startDaemon,
@@ -83,11 +84,7 @@ async function holdOpen(daemon: TestDaemon): Promise<net.Socket> {
 }
 
 function generate(daemon: TestDaemon, maxTokens: number): Promise<Response> {
-  return fetch(`${daemon.url}/api/generate`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ prompt: "hi", max_tokens: maxTokens, stream: true }),
-  });
+  return postJson(`${daemon.url}/api/generate`, { prompt: "hi", max_tokens: maxTokens, stream: true });
 }
 
 /** Starts faster: nothing is loaded. */

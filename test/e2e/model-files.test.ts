@@ -9,6 +9,7 @@ import { FileAttack } from "../../scripts/test/withstand/model-files/file-attack
 import { makeRecipe } from "../../scripts/test/withstand/model-files/make-recipe.ts";
 import { BASES, writeRecipe } from "../../scripts/test/withstand/model-files/recipe.ts";
 import { writeGguf } from "../support/gguf-writer.ts";
+import { postJson } from "../support/post-json.ts";
 import { sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 
@@ -26,11 +27,7 @@ describe("a file that once did harm is refused with a clear error", () => {
   test.each(CRASH_CORPUS.filter(([what]) => what !== SLOW))("refuses %s", async (what, recipe, code) => {
     const alias = what.replaceAll(/\W+/g, "-");
     const [file] = writeRecipe(path.join(folder, `${alias}.gguf`), recipe);
-    const answer = await fetch(`${daemon.url}/api/models/load`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ alias, path: file }),
-    });
+    const answer = await postJson(`${daemon.url}/api/models/load`, { alias, path: file });
     expect(await answer.json()).toEqual({
       error: expect.objectContaining({ code, message: expect.stringMatching(/^[A-Z][^\n]{20,600}\.$/) }),
     });

@@ -11,6 +11,7 @@ import {
   QUESTION_TO_THINK_ABOUT,
 } from "../support/certain-requests.ts";
 import { likeness } from "../support/likeness.ts";
+import { postJson } from "../support/post-json.ts";
 import { sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 
@@ -222,11 +223,7 @@ describe("text completions with the official client", () => {
     const request = { model, max_tokens: 1, logprobs: 1, echo: true, temperature: 0 };
     const text = "How do I load a model?";
     const { choices } = await client.completions.create({ ...request, prompt: [text, text] });
-    const tokenized = await fetch(`${daemon.url}/tokenize`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ model, content: text }),
-    });
+    const tokenized = await postJson(`${daemon.url}/tokenize`, { model, content: text });
     const { tokens } = z.object({ tokens: z.array(z.int()) }).parse(await tokenized.json());
     const byIds = await client.completions.create({ ...request, prompt: [tokens] });
     const [first, ...scores] = choices[0]?.logprobs?.token_logprobs ?? [];

@@ -5,6 +5,7 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { writeGguf } from "../support/gguf-writer.ts";
 import natives from "../support/native-quantizations.json" with { type: "json" };
+import { postJson } from "../support/post-json.ts";
 import { QUANTIZATION_MODELS } from "../support/quantization-models.ts";
 import { sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
@@ -24,12 +25,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 async function post(route: string, body: object, signal?: AbortSignal): Promise<Response> {
-  return await fetch(daemon.url + route, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-    ...(signal && { signal }),
-  });
+  return await postJson(daemon.url + route, body, signal);
 }
 
 async function fileOf(alias: string): Promise<string> {

@@ -1,6 +1,7 @@
 import { rmSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { temporaryFolder, writeModel } from "../support/engine-fixture.ts";
+import { postJson } from "../support/post-json.ts";
 import { removeModel, sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { CHATML_WORDS, tinyLlama, tokenId } from "../support/tiny-models.ts";
@@ -30,11 +31,7 @@ describe("a model that would think for ever", () => {
   });
 
   async function post(path: string, body: object): Promise<unknown> {
-    const answer = await fetch(daemon.url + path, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ model: MODEL, ...body }),
-    });
+    const answer = await postJson(daemon.url + path, { model: MODEL, ...body });
     return JSON.parse(await answer.text());
   }
 

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { completionChunkSchema } from "../../src/dialects/openai/completion-answer.ts";
 import { GREEDY } from "../support/certain-requests.ts";
+import { postJson } from "../support/post-json.ts";
 import { sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 
@@ -14,11 +15,7 @@ const CHAT = { messages: [{ role: "user", content: "Hello" }], max_tokens: 12 };
 const GRAMMAR = 'root ::= "yes" | "no"';
 
 async function ask<Answer>(path: string, body: object): Promise<Answer> {
-  const answer = await fetch(`${daemon.url}${path}`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-  });
+  const answer = await postJson(`${daemon.url}${path}`, body);
   const text = await answer.text();
   expect(text).not.toContain('"error"');
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the test says what it expects
@@ -88,16 +85,12 @@ describe("llama.cpp's fields", () => {
   });
 
   test("each chunk tells its tokens and times, when asked", async () => {
-    const answer = await fetch(`${daemon.url}/v1/completions`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({
-        prompt: "one",
-        max_tokens: 6,
-        stream: true,
-        timings_per_token: true,
-        ...GREEDY,
-      }),
+    const answer = await postJson(`${daemon.url}/v1/completions`, {
+      prompt: "one",
+      max_tokens: 6,
+      stream: true,
+      timings_per_token: true,
+      ...GREEDY,
     });
     const frames = (await answer.text()).split("\n\n").filter((frame) => frame.startsWith("data: {"));
     const chunks = frames.map((frame) =>

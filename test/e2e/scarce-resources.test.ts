@@ -6,6 +6,7 @@ import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { writeModel } from "../support/engine-fixture.ts";
+import { postJson } from "../support/post-json.ts";
 import { startDaemon, type DaemonOptions, type TestDaemon } from "../support/start-daemon.ts";
 import { memoryGroup, onFullDisk, onReadOnlyDisk, withoutProc } from "../support/system-limits.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
@@ -44,11 +45,7 @@ interface Answer {
 }
 
 async function post(daemon: TestDaemon, route: string, body: object): Promise<Answer> {
-  const response = await fetch(daemon.url + route, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-  });
+  const response = await postJson(daemon.url + route, body);
   return { status: response.status, body: JSON.parse(await response.text()) };
 }
 

@@ -3,6 +3,7 @@ import OpenAI from "openai";
 import { beforeAll, expect, test } from "vitest";
 import { agreeingPair } from "../support/agreeing-pair.ts";
 import { temporaryFolder, writeModel } from "../support/engine-fixture.ts";
+import { postJson } from "../support/post-json.ts";
 import { sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 
@@ -13,11 +14,7 @@ const REQUEST = { model: MODEL, prompt: "Hello! Who are you?", temperature: 0, m
 let daemon: TestDaemon;
 
 async function post<Answer>(route: string, body: object): Promise<Answer> {
-  const answer = await fetch(`${daemon.url}${route}`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-  });
+  const answer = await postJson(`${daemon.url}${route}`, body);
   const text = await answer.text();
   expect(text).not.toContain('"error"');
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the test says what it expects

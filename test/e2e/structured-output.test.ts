@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
+import { postJson } from "../support/post-json.ts";
 import { sharedDaemon } from "../support/shared-daemon.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
@@ -22,15 +23,11 @@ function ask({ url }: TestDaemon, seed: number): Promise<Response> {
     required: ["idTag"],
     additionalProperties: false,
   };
-  return fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({
-      messages: [{ role: "user", content: "Give me one." }],
-      temperature: 0.9,
-      seed,
-      response_format: { type: "json_schema", json_schema: { name: "tag", schema } },
-    }),
+  return postJson(`${url}/v1/chat/completions`, {
+    messages: [{ role: "user", content: "Give me one." }],
+    temperature: 0.9,
+    seed,
+    response_format: { type: "json_schema", json_schema: { name: "tag", schema } },
   });
 }
 
@@ -70,11 +67,7 @@ async function post(
   body: object,
 ): Promise<{ status: number; headers: Headers; body: unknown }> {
   const { url } = await sharedDaemon();
-  const answer = await fetch(`${url}${path}`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ temperature: 0, seed: 1, ...body }),
-  });
+  const answer = await postJson(`${url}${path}`, { temperature: 0, seed: 1, ...body });
   return { status: answer.status, headers: answer.headers, body: await answer.json() };
 }
 

@@ -2,6 +2,7 @@ import http from "node:http";
 import { beforeAll, describe, expect, test } from "vitest";
 import packageJson from "../../package.json" with { type: "json" };
 import { ipcUrl } from "../support/ipc-address.ts";
+import { postJson } from "../support/post-json.ts";
 import { addModel, removeModel, sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 
@@ -19,11 +20,7 @@ async function get(path: string): Promise<unknown> {
 }
 
 function post(path: string, body: object): Promise<Response> {
-  return fetch(`${daemon.url}${path}`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-  });
+  return postJson(`${daemon.url}${path}`, body);
 }
 
 function overSocket(path: string): Promise<unknown> {

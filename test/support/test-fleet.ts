@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fleetSchema } from "../../src/dialects/management/fleet-schemas.ts";
 import { writeModel } from "./engine-fixture.ts";
 import { type NatsOptions, type NatsServer, startNats, startNatsCluster } from "./nats-server.ts";
+import { postJson } from "./post-json.ts";
 import { startDaemon, type TestDaemon } from "./start-daemon.ts";
 import { CHATML_TEMPLATE, CHATML_WORDS, type LlamaOptions, tinyLlama } from "./tiny-models.ts";
 
@@ -110,18 +111,17 @@ export async function ask(
   further: object = {},
   signal?: AbortSignal,
 ): Promise<{ status: number; text: string; body: unknown }> {
-  const response = await fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({
+  const response = await postJson(
+    `${url}/v1/chat/completions`,
+    {
       model: FLEET_MODEL,
       messages: [{ role: "user", content }],
       max_tokens: 48,
       temperature: 0,
       ...further,
-    }),
-    ...(signal && { signal }),
-  });
+    },
+    signal,
+  );
   const body: { choices?: { message: { content: string } }[] } = JSON.parse(await response.text());
   return { status: response.status, text: body.choices?.[0]?.message.content ?? "", body };
 }

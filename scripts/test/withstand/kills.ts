@@ -5,6 +5,7 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { writeModel } from "../../../test/support/engine-fixture.ts";
+import { postJson } from "../../../test/support/post-json.ts";
 import { tinyLlama } from "../../../test/support/tiny-models.ts";
 import { atOnce, Findings } from "./kit/findings.ts";
 import { median } from "../../bench/daemon/statistics.ts";
@@ -145,12 +146,7 @@ async function generate(model: string, prompt: string, maxTokens: number): Promi
 
 async function post(route: string, body: object): Promise<Answer> {
   try {
-    const response = await fetch(watched.url + route, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(body),
-      signal: AbortSignal.timeout(2 * LONGEST_RECOVERY_MS),
-    });
+    const response = await postJson(watched.url + route, body, AbortSignal.timeout(2 * LONGEST_RECOVERY_MS));
     return { status: response.status, text: await response.text() };
   } catch (error) {
     return { status: 0, text: String(error) };

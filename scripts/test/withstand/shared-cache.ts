@@ -6,6 +6,7 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { writeModel } from "../../../test/support/engine-fixture.ts";
+import { postJson } from "../../../test/support/post-json.ts";
 import { startDaemon, type TestDaemon } from "../../../test/support/start-daemon.ts";
 import { tinyLlama } from "../../../test/support/tiny-models.ts";
 import { atOnce, Findings } from "./kit/findings.ts";
@@ -214,11 +215,7 @@ async function chooseAndLook(): Promise<void> {
   for (const name of known.slice(0, 4)) {
     const [one, other] = random.chance(0.5) ? daemons : daemons.toReversed();
     if (one === undefined || other === undefined) return;
-    const answer = await fetch(`${one.url}/api/models/load`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ alias: name, set_default: true }),
-    });
+    const answer = await postJson(`${one.url}/api/models/load`, { alias: name, set_default: true });
     if (!answer.ok) findings.add("a change failed", `choosing ${name}: ${await answer.text()}`);
     const status = STATUS.parse(await (await fetch(`${other.url}/api/system/status`)).json());
     if (status.default_model !== name)

@@ -101,7 +101,8 @@ function describe(number: number, { request, end }: Ended): PastRequest {
     status: end.status,
     ms: end.ms,
     aborted: end.isAborted || (work.isAborted ?? false),
-    failure: work.failure,
+    // What the work has ended with, others may have made something else of.
+    failure: end.errorCode ?? work.failure,
     model: work.model,
     prompt_tokens: work.promptTokens,
     cached_tokens: work.cachedTokens,

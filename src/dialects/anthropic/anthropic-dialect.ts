@@ -73,6 +73,7 @@ function messagesRoute({ inference }: Services): Route {
         model,
         stopSequences: body.stop_sequences ?? [],
         omitsThinking: omitsThinking(body),
+        contextManagement: body.context_management,
       };
       const response = body.stream
         ? streamResponse(context, toMessageEvents(options, events), anthropicEvents)
@@ -96,8 +97,10 @@ function countTokensRoute({ inference }: Services): Route {
     answers: [{ description: "The number of tokens.", schema: tokenCountSchema }],
     async handle(context, { body }) {
       const request = toMessageRequest({ ...body, max_tokens: 1 });
+      const tokens = await countTokens(inference, request, context.req.raw.signal);
       const response = context.json({
-        input_tokens: await countTokens(inference, request, context.req.raw.signal),
+        input_tokens: tokens,
+        ...(body.context_management != null && { context_management: { original_input_tokens: tokens } }),
       });
       response.headers.set("request-id", context.get("requestId"));
       return response;

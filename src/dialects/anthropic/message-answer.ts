@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Usage } from "../../engine/protocol/generation.ts";
 import { limitField, limitFields } from "../../inference/answer-limit.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
+import { appliedEdits, appliedEditsField } from "./context-management.ts";
 import { parseInput } from "./partial-input.ts";
 import { signOmitted, signThinking } from "./thinking-signature.ts";
 
@@ -47,6 +48,7 @@ export const messageSchema = z
     stop_reason: stopReasonSchema.nullable(),
     stop_sequence: z.string().nullable(),
     limited_by: limitField,
+    context_management: appliedEditsField,
     usage: usageSchema,
   })
   .meta({ id: "Message" });
@@ -92,10 +94,12 @@ export interface MessageOptions {
   readonly stopSequences: readonly string[];
   /** Thinking blocks have a signature but no text. */
   readonly omitsThinking: boolean;
+  /** That of the request. */
+  readonly contextManagement?: unknown;
 }
 
 export function toMessage(
-  { id, model, stopSequences, omitsThinking }: MessageOptions,
+  { id, model, stopSequences, omitsThinking, contextManagement }: MessageOptions,
   answer: Answer,
 ): Message {
   const content: ContentBlock[] = [];
@@ -124,6 +128,7 @@ export function toMessage(
     content,
     ...toStop(answer, stopSequences),
     ...limitFields(answer),
+    ...appliedEdits(contextManagement),
     usage: toUsage(answer.usage),
   };
 }

@@ -2,6 +2,7 @@ import type { Usage } from "../../engine/protocol/generation.ts";
 import { sseEvent } from "../../http/streaming/sse-frame.ts";
 import { limitFields } from "../../inference/answer-limit.ts";
 import type { InferenceEvent } from "../../inference/inference.ts";
+import { appliedEdits } from "./context-management.ts";
 import { type ContentBlock, type MessageOptions, toStop, toToolUseId, toUsage } from "./message-answer.ts";
 import { signOmitted, signThinking } from "./thinking-signature.ts";
 
@@ -26,7 +27,9 @@ export async function* toMessageEvents(
     else if (event.type === "done") {
       yield* blocks.close();
       const delta = { ...toStop(event, options.stopSequences), ...limitFields(event) };
-      yield sseEvent("message_delta", { type: "message_delta", delta, usage: toUsage(event.usage) });
+      const usage = toUsage(event.usage);
+      const applied = appliedEdits(options.contextManagement);
+      yield sseEvent("message_delta", { type: "message_delta", delta, usage, ...applied });
       yield sseEvent("message_stop", { type: "message_stop" });
     }
   }

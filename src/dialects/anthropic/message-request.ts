@@ -6,12 +6,14 @@ import { toEngineFields } from "../engine-fields.ts";
 import { toSampling } from "../sampling-fields.ts";
 import { toReasoningBudget } from "../thinking-fields.ts";
 import { toAssistant, toText, toUserMessages } from "./block-messages.ts";
+import { unheardEdits } from "./context-management.ts";
 import type { MessageRequest } from "./message-schema.ts";
 import { toToolDefinition } from "./tool-schema.ts";
 
 export function toMessageRequest(body: MessageRequest): InferenceRequest {
   const format = toFormat(body);
   const tools = toTools(body);
+  const unheard = unheardEdits(body.context_management);
   checkFormatWithTools(format, tools.tools.length > 0 && tools.toolChoice !== "none");
   return {
     endpoint: "chat",
@@ -31,6 +33,7 @@ export function toMessageRequest(body: MessageRequest): InferenceRequest {
     ...toBudget(body),
     repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { sampling: DEFAULT_SAMPLING },
+    ...(unheard.length > 0 && { warnings: unheard }),
   };
 }
 

@@ -4,6 +4,7 @@ import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
 import { jsonSchemaSchema } from "../../engine/protocol/generation.ts";
 import { ignored, modelName, refused } from "../../http/input/known-fields.ts";
 import { contentBlock, textBlock } from "./content-blocks.ts";
+import { contextManagementField, originalTokensField } from "./context-management.ts";
 import { toolSchema } from "./tool-schema.ts";
 import { constraintFields } from "../constraint-fields.ts";
 import { engineFields } from "../engine-fields.ts";
@@ -107,7 +108,7 @@ export const messageRequestSchema = z
     output_format: jsonFormat.nullish().describe("The older place of output_config.format."),
     cache_control: ignored("prompts that share a prefix are cached automatically"),
     container: refused("there are no containers"),
-    context_management: ignored(),
+    context_management: contextManagementField,
     diagnostics: ignored(),
     inference_geo: ignored("inference is local"),
     mcp_servers: refused("the daemon does not call MCP servers; send their tools in tools"),
@@ -125,7 +126,10 @@ export const countTokensRequestSchema = messageRequestSchema
   .meta({ id: "CountTokensRequest" });
 
 export const tokenCountSchema = z
-  .object({ input_tokens: z.int().describe("Tokens of the whole prompt.") })
+  .object({
+    input_tokens: z.int().describe("Tokens of the whole prompt."),
+    context_management: originalTokensField,
+  })
   .meta({ id: "TokenCount" });
 
 export type MessageRequest = z.output<typeof messageRequestSchema>;

@@ -27,6 +27,7 @@ function dialectOf({ path, raw }: AppContext["req"], dialects: readonly Dialect[
  */
 export function errorResponse(context: AppContext, thrown: unknown, dialects: readonly Dialect[]): Response {
   const error = ServiceError.from(thrown);
+  context.set("errorCode", error.code);
   logError(context, error);
   const rendered = dialectOf(context.req, dialects).renderError(error, context.get("requestId"));
   const headers = new Headers(rendered.headers);

@@ -20,6 +20,8 @@ export interface RequestEnd {
   readonly ms: number;
   /** Pattern of the path that answered, such as "/api/models/{name}"; none did when it was refused before, or unknown. */
   readonly route?: string | undefined;
+  /** Code of the error that was the answer. */
+  readonly errorCode?: string | undefined;
   /** The client left before its answer was complete. */
   readonly isAborted: boolean;
 }
@@ -54,8 +56,17 @@ export function requestLog(follow: FollowRequest = FOLLOW_NOTHING): MiddlewareHa
     const { status } = context.res;
     const log = (isAborted: boolean): void => {
       const ms = Math.round(performance.now() - startedAt);
-      const figures = onEnd({ status, ms, isAborted, route: context.get("route") });
-      const line = { method, path, status, ms, ...(isAborted && { aborted: true }), ...figures };
+      const errorCode = context.get("errorCode");
+      const figures = onEnd({ status, ms, isAborted, errorCode, route: context.get("route") });
+      const line = {
+        method,
+        path,
+        status,
+        ms,
+        ...(isAborted && { aborted: true }),
+        ...figures,
+        ...(errorCode !== undefined && { error: errorCode }),
+      };
       context.get("logger").info(line, REQUEST_LINE);
     };
     const outgoing = context.env?.outgoing;

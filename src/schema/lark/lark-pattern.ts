@@ -6,6 +6,9 @@ import { MAX_REPETITIONS, TooOftenError, UnenforceableError, toRegularPattern } 
 /** Longest pattern: every rule is written out wherever it is used, and the engine has to convert and to follow it. */
 const MAX_PATTERN_LENGTH = 32 * 1024;
 
+/** Rules and terminals within each other: they are followed by recursion. */
+export const MAX_NESTED_RULES = 200;
+
 /** The rule that the whole text follows. */
 export const START = "start";
 
@@ -104,6 +107,7 @@ function once(name: string, written: Map<string, string>, open: Set<string>, wri
   const known = written.get(name);
   if (known !== undefined) return known;
   if (open.has(name)) throw new UnenforceableError(`is recursive: ${name} contains itself`);
+  if (open.size >= MAX_NESTED_RULES) throw new UnenforceableError("has rules that are nested too deeply");
   open.add(name);
   const pattern = write();
   open.delete(name);

@@ -3,14 +3,11 @@ import { TextSet } from "../text/text-set.ts";
 import { writeString } from "../text/write-string.ts";
 import type { WorkBudget } from "../work-budget.ts";
 import { type LarkNode, parseLark } from "./lark-grammar.ts";
-import { isRule, START, TerminalPatterns } from "./lark-pattern.ts";
+import { isRule, START, TerminalPatterns, MAX_NESTED_RULES } from "./lark-pattern.ts";
 import { UnenforceableError } from "./regular-pattern.ts";
 
 /** Most times that llama.cpp lets a part be repeated. */
 const MAX_REPEATS = 2_000;
-/** Longest chain of rules that are written within each other. */
-const MAX_DEPTH = 200;
-
 /**
  * A Lark grammar as one of llama.cpp, whose rules may contain themselves.
  * @throws UnenforceableError when it is not understood, or cannot be read from left to right
@@ -47,7 +44,7 @@ class LarkWriter {
     const known = this.#rules.get(name);
     if (known !== undefined) return known;
     const node = this.#terminals.definition(name);
-    if (this.#depth >= MAX_DEPTH) throw new UnenforceableError("has rules that are nested too deeply");
+    if (this.#depth >= MAX_NESTED_RULES) throw new UnenforceableError("has rules that are nested too deeply");
     const written = this.#writer.reserve(name);
     this.#rules.set(name, written);
     this.#depth += 1;

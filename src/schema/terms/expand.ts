@@ -128,6 +128,9 @@ export class Expander implements Reading {
 
   /** Reads all terms of a branch. */
   #settle(branch: Branch): void {
+    // Its own from here on: copies of a branch share it. Chains of references may have thousands of terms.
+    const read = new Set(branch.read);
+    branch.read = read;
     while (branch.work.length > 0 && !branch.isDead) {
       this.#budget.spend();
       const [next, ...rest] = branch.work;
@@ -139,10 +142,10 @@ export class Expander implements Reading {
         continue;
       }
       const term = this.keys.keyOf({ node, holds: isMet });
-      if (branch.read.has(this.keys.keyOf({ node, holds: !isMet }))) branch.die();
+      if (read.has(this.keys.keyOf({ node, holds: !isMet }))) branch.die();
       const own = `${term} ${owners.map((owner) => this.keys.keyOf(holds(owner))).join(" ")}`;
-      if (branch.read.has(own)) continue;
-      branch.read = new Set([...branch.read, own, term]);
+      if (read.has(own)) continue;
+      read.add(own).add(term);
       if (isMet) readTerm(branch, node, [...new Set(owners)], this);
       else negateTerm(branch, node, this);
     }
@@ -153,7 +156,8 @@ export class Expander implements Reading {
     for (const value of branch.values ?? []) {
       this.#budget.spend(BRANCH_COST);
       const fits = terms.every(
-        ({ node, holds: isMet }) => (this.#validator.validate(node, value) === undefined) === isMet,
+        ({ node, holds: isMet }) =>
+          (this.#validator.validate(node, value, this.#budget) === undefined) === isMet,
       );
       if (fits) values.set(canonicalText(value), value);
     }

@@ -118,7 +118,7 @@ describe("start", () => {
     const port = Number(new URL(daemon.url).port);
     const second = start({ http: { port }, socket: ipcAddress(folder, "second") });
     await expect(second).rejects.toThrow(
-      `Cannot listen on 127.0.0.1, port ${port}: another program is using it. If it is a daemon, "daybreak stop" ends it; or choose another port with --http-port.`,
+      `Cannot listen on 127.0.0.1, port ${port}: another program is using it. "daybreak doctor" says whether that is a daemon; end it, or choose another port with --http-port.`,
     );
     await expect(overIpc(ipcAddress(folder, "second"), "/health")).rejects.toThrow("ENOENT");
   });

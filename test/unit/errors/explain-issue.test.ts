@@ -58,7 +58,7 @@ describe("what is wrong with a value is said in words", () => {
     [{ parts: [{ size: 1 }] }, "parts.0.text: is missing"],
     [{ parts: [{ text: "a", size: 10 }] }, "parts.0.size: must be at most 9, got 10"],
     [{ shape: { type: "z" } }, 'shape.type: must be "x" or "y", got "z"'],
-    [{ shape: {} }, "shape.type: is missing"],
+    [{ shape: {} }, 'shape.type: is missing; it must be "x" or "y"'],
     [{ tools: [{ type: "function" }] }, "tools.0.name: is missing"],
     [{ tools: [{ type: "none" }] }, 'tools.0.type: must be "function" or "search", got "none"'],
     [{ maybe: 5 }, "maybe: must be a string, got 5"],

@@ -73,6 +73,35 @@ describe("the machines that are present", () => {
     expect(departed()).toEqual([]);
   });
 
+  test("are not back before they have told which models they have", async () => {
+    const first = machine(wire, one);
+    const models = [cardModel("tiny")];
+    const second = machine(wire, { card: card("two", { models }), beat: beat("two") });
+    await vi.advanceTimersByTimeAsync(6000);
+    second.presence.close();
+    await vi.advanceTimersByTimeAsync(SILENCE_MS + 600);
+    const begun = { name: "two", revision: 0 };
+    const self = { card: card("again", begun), beat: beat("again", { revision: 0 }) };
+    const third = machine(wire, self);
+    const expected = (): void => {
+      expect(first.presence.missing("tiny")).toMatchObject({ code: "fleet_unreachable" });
+      expect(first.presence.departed.map((each) => each.card.models)).toEqual([models]);
+    };
+    await vi.advanceTimersByTimeAsync(600);
+    expect(names(first.presence)).toEqual(["two"]);
+    expected();
+    third.presence.close();
+    await vi.advanceTimersByTimeAsync(SILENCE_MS + 600);
+    expected();
+    machine(wire, self);
+    await vi.advanceTimersByTimeAsync(600);
+    self.card = { ...self.card, revision: 1 };
+    self.beat = beat("again");
+    await vi.advanceTimersByTimeAsync(600);
+    expect(first.presence.missing("tiny")).toBeUndefined();
+    expect(first.presence.departed).toEqual([]);
+  });
+
   test("that have left are remembered in part when there are more than anybody has", async () => {
     const first = machine(wire, one);
     const forger = wire.connect();

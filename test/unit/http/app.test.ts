@@ -119,6 +119,21 @@ describe("errors have the shape of their route", () => {
     expect(lines.join("")).toContain("hunter2");
   });
 
+  test("an error's code is in the request's line in the log, and that of a success is not there", async () => {
+    const lines: string[] = [];
+    const logged = app(noFrames, (line) => lines.push(line));
+    for (const path of ["/nowhere", "/other/conflict", "/health"]) await logged.request(path);
+    const requests = lines
+      .map((line): unknown => JSON.parse(line))
+      .filter((line) => /"msg":"request"/.test(JSON.stringify(line)));
+    expect(requests).toMatchObject([
+      { error: "route_not_found" },
+      { error: "overloaded" },
+      { path: "/health" },
+    ]);
+    expect(requests[2]).not.toHaveProperty("error");
+  });
+
   test("in a union the member that got furthest says what is wrong", async () => {
     const response = await app().request("/other/echo", {
       method: "POST",

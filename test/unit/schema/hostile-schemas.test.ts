@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { toJsonPattern } from "../../../src/schema/json-pattern.ts";
 import { toLlamaSchema } from "../../../src/schema/to-llama-schema.ts";
+import { makeGrammar } from "../../../src/schema/grammar-work.ts";
+import { larkPattern } from "../../../src/schema/lark/lark-pattern.ts";
 import { toRegularPattern } from "../../../src/schema/lark/regular-pattern.ts";
 import { longestTurn } from "../../support/longest-turn.ts";
 
@@ -18,6 +20,14 @@ const LARGE: readonly [string, () => unknown][] = [
         properties: many(6000, (at) => ({ $ref: `#/$defs/p${at}` })),
       }),
   ],
+  [
+    "a chain of thousands of references",
+    () =>
+      makeGrammar({
+        kind: "schema",
+        schema: { $defs: many(6000, (at) => ({ $ref: `#/$defs/p${at + 1}` })), $ref: "#/$defs/p0" },
+      }),
+  ],
   ["the complement of thousands of characters in a pattern", () => toJsonPattern(`^[^${sparse}]$`)],
   ["the same in an expression", () => toRegularPattern(`[^${sparse}]`)],
 ];
@@ -25,6 +35,16 @@ const LARGE: readonly [string, () => unknown][] = [
 describe("what is large in a schema takes time by its length", () => {
   test.each(LARGE)("%s", async (_what, work) => {
     expect(await longestTurn(async () => void work())).toBeLessThan(600);
+  });
+
+  test("and what would exhaust the stack is refused", () => {
+    const chain = { $defs: many(9000, (at) => ({ $ref: `#/$defs/p${at + 1}` })), $ref: "#/$defs/p0" };
+    expect(makeGrammar({ kind: "check", by: { kind: "schema", schema: chain }, text: "1" })).toMatchObject({
+      kind: "unsayable",
+    });
+    const rules = Array.from({ length: 1800 }, (_, at) => `${at === 0 ? "start" : `r${at}`}: "a" r${at + 1}`);
+    for (const lines of [rules, rules.map((line) => line.toUpperCase().replace("START", "start"))])
+      expect(() => larkPattern(lines.join("\n"))).toThrow(/nested too deeply/);
   });
 
   test("and a long name is not told again for each of the subschemas in it", () => {

@@ -1,3 +1,5 @@
+import { ANTHROPIC_BATCHES } from "../../../../src/dialects/anthropic/batches/message-batch-format.ts";
+import { OPENAI_BATCHES } from "../../../../src/dialects/openai/batches/openai-batch-format.ts";
 import { encodeValue } from "../../../../src/fleet/encode-value.ts";
 import { newCallId, writeFrame } from "../../../../src/fleet/frame.ts";
 import type { FrameKind } from "../../../../src/fleet/frame.ts";
@@ -113,23 +115,71 @@ function fileQuestion({ prefix, machines }: FleetKnowledge, random: Random): Mes
 function storedMessage({ prefix, heard }: FleetKnowledge, random: Random): Message {
   const stored = heard.filter(({ subject }) => /\.(kept|batch\w+)(\.|$)/.test(subject));
   const id = randomId(random);
+  const [batch, file] = [`batch_f${id}`, `file-f${id}`];
   const subject =
     stored.length > 0 && random.chance(0.6)
       ? random.pick(stored).subject
       : `${prefix}.${random.pick([
           `kept.resp_${id}.0`,
           `kept.resp_${id}.erased`,
-          `batches.batch.${id}`,
-          `batches.file.${id}`,
-          `batches.lease.${id}`,
-          `batchwork.${id}.0.0`,
-          `batchdata.file.${id}.0`,
-          `batchdata.answer.${id}.0`,
+          `batches.batch.${batch}`,
+          `batches.file.${file}`,
+          `batches.lease.${batch}`,
+          `batchwork.${batch}.0.0`,
+          `batchdata.file.${file}.0`,
+          `batchdata.answer.${batch}.1`,
           "batchnews",
+          "batchwaits",
         ])}`;
-  const record = { id, status: "in_progress", lines: [0, 1, 2 ** 31], groups: [], files: [], holder: id };
+  const record = storedRecord(subject.split(".").at(-1) ?? "", random);
   const data = random.chance(0.5) ? text(mutatedBody(record, random)) : randomBytes(random, LONGEST_STORED);
   return { subject, data: data.subarray(0, LONGEST_STORED) };
+}
+
+/** As one that a machine has written, under the id that its subject has. */
+function storedRecord(id: string, random: Random): object {
+  const counts = { succeeded: 0, errored: 0, cancelled: 0, expired: 0 };
+  const usage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
+  const line = {
+    number: random.int(1, 9),
+    start: random.int(0, 100),
+    length: random.pick([1, 100, 2 ** 30]),
+  };
+  const status = random.pick(["validating", "in_progress", "finalizing", "cancelling", "completed"]);
+  return random.pick([
+    { lines: Array.from({ length: random.int(0, 40) }, () => line) },
+    { holder: random.pick(["", id]) },
+    { batch: id, reason: "forged", answered: 0 },
+    {
+      id,
+      owner: "",
+      purpose: "batch",
+      name: "",
+      bytes: random.int(0, 2 ** 40),
+      createdAt: 0,
+      expiresAt: null,
+    },
+    {
+      id,
+      api: random.pick([OPENAI_BATCHES, ANTHROPIC_BATCHES, "none"]),
+      owner: "",
+      endpoint: "/v1/completions",
+      inputFile: `file-f${randomId(random)}`,
+      status,
+      times: {},
+      createdAt: Date.now(),
+      expiresAt: Date.now() + random.pick([0, 1e9]),
+      outputLifeMs: null,
+      metadata: null,
+      problems: [],
+      total: random.int(0, 1e9),
+      counts,
+      usage,
+      groups: random.pick([[], [{ name: "" }], [{ name: "a" }, { name: "b" }]]),
+      queue: "0",
+      files: [],
+    },
+  ]);
 }
 
 /** What somebody has sent, once more: damaged, cut off, or to another subject. */

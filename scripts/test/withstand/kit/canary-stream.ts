@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import { postJson } from "../../../../test/support/post-json.ts";
 import type { Findings } from "./findings.ts";
 
 /** Greedy, so that every stream must say the same; by name, since an attack may choose another default model. */
@@ -51,11 +52,7 @@ export class CanaryStream {
   }
 
   async #stream(): Promise<string> {
-    const response = await fetch(`${this.#url}/api/generate`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(REQUEST),
-    });
+    const response = await postJson(`${this.#url}/api/generate`, REQUEST);
     const text = await response.text();
     if (!response.ok) throw new Error(`${response.status} ${text}`);
     const lines = LINES.parse(

@@ -75,6 +75,17 @@ describe("requests", () => {
     expect(JSON.stringify(activity.report(everything))).not.toContain(traceParent);
   });
 
+  test("have the error that was their answer, whatever the work in them has ended with", async () => {
+    const activity = new Activity();
+    const onEnd = await activity.followRequest(head, async () => {
+      const work = activity.followWork();
+      work.note({ failure: "model_not_found" });
+      work.end();
+    });
+    onEnd({ ...end, status: 503, errorCode: "fleet_unreachable" });
+    expect(activity.report(everything).requests).toMatchObject([{ failure: "fleet_unreachable" }]);
+  });
+
   test("that only look do not push out those that change something or fail", async () => {
     const activity = new Activity();
     await request(activity, () => undefined, "/api/models/load");
