@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { clientOf, completeLines, createLines } from "../support/batch-clients.ts";
 import { NATS_SERVER } from "../support/nats-server.ts";
-import { fleetOf, FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
+import { ask, fleetOf, FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
 
 const MINUTE = 60_000;
 const LINES = 100;
@@ -10,7 +10,7 @@ test.skipIf(NATS_SERVER === null).each([
   { jetStream: true, waiting: `waits for a machine that has ${FLEET_MODEL}` },
   { jetStream: false, waiting: `waits: The machine desk, which has the model "${FLEET_MODEL}",` },
 ])(
-  "a batch that begins while the only machine with its model restarts fails no line, with JetStream: $jetStream",
+  "a batch that begins while the only machine with its model restarts fails no line, nor is a request told that there is none, with JetStream: $jetStream",
   async ({ jetStream, waiting }) => {
     const fleet = await TestFleet.start({ jetStream });
     onTestFinished(async () => await fleet.stop());
@@ -28,8 +28,17 @@ test.skipIf(NATS_SERVER === null).each([
     await expect
       .poll(seen, { timeout: MINUTE, interval: 100 })
       .toEqual({ status: "in_progress", waiting: expect.stringContaining(waiting) });
+    const answered = new Set<number>();
+    const over = new AbortController();
+    const asking = (async () => {
+      while (!over.signal.aborted) answered.add((await ask(entrance, "hello", { max_tokens: 1 })).status);
+    })();
     await fleet.join("desk");
     await completeLines(() => [client], id, LINES, 2 * MINUTE);
+    over.abort();
+    await asking;
+    // At no moment is the model said not to exist.
+    expect(answered).toEqual(new Set([503, 200]));
   },
   5 * MINUTE,
 );

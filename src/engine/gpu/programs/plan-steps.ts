@@ -179,6 +179,8 @@ function isOfRows(products: readonly Step[], last: Step): boolean {
   const given = products.flatMap(({ entries }) => entries).filter((entry) => !results.includes(entry));
   return (
     canBeOfRows(program) &&
+    // Each row is computed by a thread.
+    fusible.rows <= fusible.program.threads &&
     products.every(
       (each) =>
         each.fusible.rows === fusible.rows &&

@@ -65,6 +65,13 @@ export function createScanSharing(
     return { ...dispatch, group };
   };
 
+  /** A program is the only one that looks at what a scan has found. */
+  const isReadBy = (next: Dispatch, { states }: Scan, others: readonly Dispatch[]): boolean => {
+    if (!onlyReads(know(next), states)) return false;
+    const user = others.find((each) => know(each)?.entries.some((entry) => overlap(entry, states)) ?? true);
+    return user === undefined || onlyWrites(know(user), states);
+  };
+
   return (list) => {
     const result: Dispatch[] = [];
     let shared: SharedScan[] = [];
@@ -74,7 +81,7 @@ export function createScanSharing(
       const next = list[at + 1];
       const scan = readScan(dispatch, know(dispatch));
       const size = scan?.states.resource.size;
-      if (!scan || !next || size === undefined || !onlyReads(know(next), scan.states)) {
+      if (!scan || !next || size === undefined || !isReadBy(next, scan, list.slice(at + 2))) {
         shared = shared.filter((each) => !mayWrite(know(dispatch), each.scan.mask));
         result.push(dispatch);
         continue;
@@ -124,6 +131,13 @@ function onlyReads(known: ScannedDispatch | undefined, states: BufferEntry): boo
     known.entries.every(
       (entry) => !overlap(entry, states) || (isSame(entry, states) && !known.writes.includes(entry.binding)),
     )
+  );
+}
+
+function onlyWrites(known: ScannedDispatch | undefined, states: BufferEntry): boolean {
+  return (
+    known !== undefined &&
+    known.entries.every((entry) => !overlap(entry, states) || known.writes.includes(entry.binding))
   );
 }
 

@@ -223,6 +223,15 @@ test("an addition of another shape, or to something else, is no bias", () => {
   expect(programs([product(0, QUERY), addition(0, QUERY)])).toEqual(["product addition"]);
 });
 
+test("what is done to a product's rows needs a thread for each of them", () => {
+  const narrow = (threads: number): Step[] => [
+    step("product", [weight(0), INPUT, QUERY], QUERY[2] / 4 / ROWS, threads),
+    addition(0, QUERY),
+  ];
+  expect(programs(narrow(ROWS))).toEqual(["product addition"]);
+  expect(programs(narrow(ROWS / 2))).toBeUndefined();
+});
+
 /** Most GPUs have 1024 threads, but products take 256. */
 function withMostThreads(each: Step): Step {
   if (each.fusible.kind === "product") return each;

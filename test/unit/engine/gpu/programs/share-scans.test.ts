@@ -100,6 +100,9 @@ test("what is found stays where it is, where the next program does not only read
   const lists = [
     [scan(), attention(0, 4096, [1, 2]), scan(), attention(0, 4096, [1, 2])],
     [scan(), other(0), scan(), other(0)],
+    // A second program looks at it: after the attention, or after what is written elsewhere.
+    [scan(), attention(), attention()],
+    [scan(), attention(), other(1024), attention(), scan(0, 6144)],
     [scan(), attention(0, 4100), scan(), attention(0, 4100)],
     [scan()],
   ];
@@ -130,4 +133,10 @@ test("a longer mask has a larger buffer, which shorter ones use from then on, so
     { buffer: made[1], offset: 0, size: 16 },
     { buffer: made[1], offset: 0, size: 24 },
   ]);
+});
+
+test("what nobody looks at any more may be overwritten in part", () => {
+  const list = share([scan(), attention(), other(4096 + 8), attention()]);
+  expect(names(list)).toEqual(["scan", "attention", "other", "attention"]);
+  expect(made).toHaveLength(1);
 });
