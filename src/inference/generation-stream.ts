@@ -1,5 +1,6 @@
 import { EventQueue } from "../async/event-queue.ts";
 import type { Figures, GenerationEvent } from "../engine/protocol/generation.ts";
+import { isPiece, type Piece } from "../engine/protocol/piece.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { Deadline } from "./deadline.ts";
 import { type EventReader, readAll } from "./event-reader.ts";
@@ -16,13 +17,6 @@ const ALTERNATIVE_BYTES = 150;
 
 type DoneEvent = Extract<GenerationEvent, { type: "done" }>;
 type PromptProgress = Extract<GenerationEvent, { type: "prompt-progress" }>;
-
-type Piece = Extract<GenerationEvent, { type: "text-delta" | "reasoning-delta" | "tool-call-delta" }>;
-
-/** Events that have the text of a token. */
-function isPiece(event: GenerationEvent): event is Piece {
-  return event.type === "text-delta" || event.type === "reasoning-delta" || event.type === "tool-call-delta";
-}
 
 interface GenerationStreamOptions {
   /** Runs the generation on its engine; settles when the engine has released it. */
@@ -127,11 +121,17 @@ export class GenerationStream implements AsyncIterableIterator<InferenceEvent, u
     if (this.#done || event.type === "answer-progress" || event.type === "tokens") return;
     if (event.type === "done") {
       this.#done = event;
-    } else if (!this.#events.push(isPiece(event) && this.#soFar ? { ...event, soFar: this.#soFar } : event)) {
+    } else if (!this.#events.push(isPiece(event) ? this.#told(event) : event)) {
       const error = readTooSlowly();
       this.#events.clear(error);
       this.#options.deadline.abort(error);
     }
+  }
+
+  #told(piece: Piece): Piece {
+    // Readers may have changed the text.
+    const joined = piece.ends ? { ...piece, ends: undefined } : piece;
+    return this.#soFar ? { ...joined, soFar: this.#soFar } : joined;
   }
 }
 

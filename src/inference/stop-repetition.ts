@@ -1,4 +1,5 @@
 import type { GenerationEvent, Timings, Usage } from "../engine/protocol/generation.ts";
+import { firstTokens, isPiece, tokenTexts } from "../engine/protocol/piece.ts";
 import type { EventReader } from "./event-reader.ts";
 import { RepetitionFinder } from "./repetition-finder.ts";
 
@@ -25,21 +26,19 @@ export function stopRepetition({ onRepetition, now }: RepetitionOptions): EventR
       usage.promptTokens = event.total;
       usage.cachedTokens = event.cached ?? 0;
     }
-    const text = textOf(event);
-    if (text === undefined) return [event];
+    if (!isPiece(event)) return [event];
     firstAt ??= now();
-    usage.completionTokens += 1;
-    if (event.type === "reasoning-delta") usage.reasoningTokens += 1;
-    if (!finder.add(text)) return [event];
-    isOver = true;
-    onRepetition();
-    return [event, ended(usage, { promptMs: firstAt - startedAt, completionMs: now() - firstAt })];
+    for (const [at, text] of tokenTexts(event).entries()) {
+      usage.completionTokens += 1;
+      if (event.type === "reasoning-delta") usage.reasoningTokens += 1;
+      if (!finder.add(text)) continue;
+      isOver = true;
+      onRepetition();
+      const timings = { promptMs: firstAt - startedAt, completionMs: now() - firstAt };
+      return [firstTokens(event, at + 1), ended(usage, timings)];
+    }
+    return [event];
   };
-}
-
-function textOf(event: GenerationEvent): string | undefined {
-  if (event.type === "text-delta" || event.type === "reasoning-delta") return event.text;
-  return event.type === "tool-call-delta" ? event.arguments : undefined;
 }
 
 function ended(usage: Usage, timings: Timings): GenerationEvent {

@@ -1,4 +1,5 @@
 import { joinPieces } from "../protocol/join-pieces.ts";
+import { isPiece, pieceText } from "../protocol/piece.ts";
 import type { GenerationEvent } from "../protocol/generation.ts";
 import type { EngineMessage } from "../protocol/messages.ts";
 
@@ -28,7 +29,7 @@ export class Outbox {
   pushEvent(call: number, event: GenerationEvent): void {
     const events = this.#waiting.get(call);
     if (!events) this.#waiting.set(call, [event]);
-    else if (!joinPieces(events.at(-1), event) && !joinTokens(events, event)) events.push(event);
+    else if (!joinText(events.at(-1), event) && !joinTokens(events, event)) events.push(event);
     if (TEXTLESS.has(event.type)) this.#timer ??= setTimeout(() => this.#flush(), TEXTLESS_DELAY_MS);
     else this.#flush();
   }
@@ -56,6 +57,16 @@ export class Outbox {
       this.#flush();
     });
   }
+}
+
+/** Joins text, and keeps where each token's ends: whoever counts them must not depend on how fast the channel is. */
+function joinText(last: GenerationEvent | undefined, event: GenerationEvent): boolean {
+  if (!last || !isPiece(last)) return false;
+  const end = pieceText(last).length;
+  if (!joinPieces(last, event)) return false;
+  last.ends ??= [end];
+  last.ends.push(pieceText(last).length);
+  return true;
 }
 
 /** Tells tokens with those before them, so that the text between them becomes one; returns false when there are none. */

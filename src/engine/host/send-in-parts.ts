@@ -41,11 +41,14 @@ function split(event: GenerationEvent | undefined): [GenerationEvent[], Generati
     }
     case "reasoning-delta": {
       const [text, more] = textHalves(event.text);
-      return [[{ ...event, text }], [{ ...event, text: more }]];
+      return [[{ ...event, text, ends: undefined }], [{ ...event, text: more, ends: undefined }]];
     }
     case "tool-call-delta": {
       const [text, more] = textHalves(event.arguments);
-      return [[{ ...event, arguments: text }], [{ ...event, arguments: more }]];
+      return [
+        [{ ...event, arguments: text, ends: undefined }],
+        [{ ...event, arguments: more, ends: undefined }],
+      ];
     }
     default:
       return [undefined];

@@ -231,6 +231,9 @@ export type Figures = z.infer<typeof figuresSchema>;
 /** If the request asks for them. */
 const soFar = figuresSchema.optional();
 
+/** Where the text of each token ends, if the text of several has been joined on its way to the daemon. */
+const ends = z.array(z.int().min(0)).optional();
+
 const detailsSchema = z.object({
   /** As the model has read it, with the special tokens that were added. */
   prompt: z.string(),
@@ -276,9 +279,10 @@ export const generationEventSchema = z.discriminatedUnion("type", [
     type: z.literal("text-delta"),
     text: z.string(),
     logprobs: z.array(tokenLogprobSchema).optional(),
+    ends,
     soFar,
   }),
-  z.object({ type: z.literal("reasoning-delta"), text: z.string(), soFar }),
+  z.object({ type: z.literal("reasoning-delta"), text: z.string(), ends, soFar }),
   z.object({
     type: z.literal("tool-call-start"),
     index: z.int().min(0),
@@ -287,7 +291,7 @@ export const generationEventSchema = z.discriminatedUnion("type", [
     /** When only one call is allowed: up to the start of another one. */
     soFar,
   }),
-  z.object({ type: z.literal("tool-call-delta"), index: z.int().min(0), arguments: z.string(), soFar }),
+  z.object({ type: z.literal("tool-call-delta"), index: z.int().min(0), arguments: z.string(), ends, soFar }),
   /**
    * In a shared context, after every {@link ANSWER_PROGRESS_TOKENS}: usage and timings up to here, with the tokens that have
    * no text, or none yet.

@@ -61,6 +61,25 @@ describe("the guard against repetition", () => {
     expect([models.leases, inference.activeRequests]).toEqual([0, 0]);
   });
 
+  it("counts tokens whose texts have been joined, however many were", async () => {
+    const { answer } = await answerOf({
+      request: { repetitionGuard: true },
+      event: (index) => {
+        const count = 1 + (index % 7);
+        return {
+          type: "text-delta",
+          text: " go".repeat(count),
+          ends: Array.from({ length: count }, (_, at) => 3 * (at + 1)),
+        };
+      },
+    });
+    expect(answer).toMatchObject({
+      limitedBy: "repetition",
+      text: " go".repeat(256),
+      usage: { completionTokens: 256 },
+    });
+  });
+
   it("is off by default", async () => {
     const { answer, generated, stopped } = await answerOf({});
     expect(answer).toMatchObject({ reason: "stop" });

@@ -69,11 +69,14 @@ describe("events on their way to the daemon", () => {
     expect(sent[1]).toEqual({
       type: "events",
       call: 1,
-      events: [{ type: "tokens", ids: [7, 8], replaced: 1 }, text("ab")],
+      events: [
+        { type: "tokens", ids: [7, 8], replaced: 1 },
+        { ...text("ab"), ends: [1, 2] },
+      ],
     });
   });
 
-  test("are gathered while it is not, with neighboring text joined", () => {
+  test("are gathered while it is not, with neighboring text joined that tells where each token's ends", () => {
     const { outbox, sent, written } = slowChannel();
     outbox.pushEvent(1, text("first"));
     outbox.pushEvent(1, text("a"));
@@ -84,7 +87,14 @@ describe("events on their way to the daemon", () => {
     expect(sent).toHaveLength(1);
     written();
     expect(sent.slice(1)).toEqual([
-      { type: "events", call: 1, events: [text("ab"), { type: "reasoning-delta", text: "cd" }] },
+      {
+        type: "events",
+        call: 1,
+        events: [
+          { ...text("ab"), ends: [1, 2] },
+          { type: "reasoning-delta", text: "cd", ends: [1, 2] },
+        ],
+      },
       { type: "events", call: 2, events: [text("other")] },
     ]);
   });
