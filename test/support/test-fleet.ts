@@ -76,8 +76,10 @@ export class TestFleet {
     const deadline = performance.now() + WAIT_MS;
     for (;;) {
       const fleet = await fleetOf(daemon);
-      const having = fleet.machines.filter(({ models }) =>
-        models.some((model) => model.alias === FLEET_MODEL && model.loaded),
+      // One that has loaded it may still be starting, and takes no requests then.
+      const having = fleet.machines.filter(
+        ({ state, models }) =>
+          state === "ready" && models.some((model) => model.alias === FLEET_MODEL && model.loaded),
       );
       const seen = `${fleet.machines.length} machines, ${having.length} with the model`;
       if (seen === wanted) return;
