@@ -1,6 +1,7 @@
 import type { Hono } from "hono";
 import { TrieRouter } from "hono/router/trie-router";
 import { ServiceError } from "../errors/service-error.ts";
+import { toError } from "../errors/to-error.ts";
 import type { AppContext, AppEnv } from "./app-env.ts";
 import { isShared, type Dialect } from "./dialect.ts";
 import { errorResponse } from "./errors/error-response.ts";
@@ -22,7 +23,12 @@ export function addRoutes(app: Hono<AppEnv>, dialects: readonly Dialect[], life:
       }
       context.set("route", pattern);
       if (!route.alwaysOn) assertServing({ life });
-      return await route.handle(context);
+      try {
+        return await route.handle(context);
+      } catch (error) {
+        // A request whose client leaves is aborted with a text, which would pass by the error handler and the log.
+        throw toError(error);
+      }
     });
   }
   const methods = methodsByPath(routes);

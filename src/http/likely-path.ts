@@ -15,12 +15,16 @@ export function likelyPaths(routes: readonly Route[]): (method: string, path: st
   for (const route of single) router.add(route.method, route.path, openApiPath(route.path));
   const bases = [...new Set(single.map(({ path }) => path.slice(0, path.indexOf("/", 1) + 1)))]
     .filter((base) => base !== "")
-    .map((base) => base.slice(0, -1));
+    .map((base) => base.slice(0, -1))
+    // What most clients have left out.
+    .toSorted((one, other) => Number(other === "/v1") - Number(one === "/v1"));
   return (method, path) => {
     const parts = path.split("/");
     if (parts.length > MOST_PARTS) return undefined;
-    const shorter = parts.slice(2).map((_, index) => `/${parts.slice(index + 2).join("/")}`);
-    const candidates = [...bases.map((base) => base + path), ...shorter].filter((each) => each !== "/");
+    const ends = [path, ...parts.slice(2).map((_, index) => `/${parts.slice(index + 2).join("/")}`)];
+    const candidates = ends
+      .filter((end) => end !== "/")
+      .flatMap((end) => [end, ...bases.map((base) => base + end)]);
     return candidates.find((each) => router.match(method, each)[0].length > 0);
   };
 }

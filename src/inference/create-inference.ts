@@ -119,10 +119,12 @@ class InferenceService implements Inference {
     const { signal, onYield } = givingWay(client, this.#isBackground());
     checkCallDepths(request.input);
     checkSchemas(request);
-    const makeGrammar = grammarMaker(this.#makeElsewhere, signal);
-    const format = await readyFormat(request.format, makeGrammar);
     // Disposed in reverse order: first the permit, then the lease, and last the count of requests.
     const held = new DisposableStack();
+    // What is still in the making when the request is over, at its deadline for instance, is for nobody.
+    const over = held.adopt(new AbortController(), (each) => each.abort());
+    const makeGrammar = grammarMaker(this.#makeElsewhere, AbortSignal.any([signal, over.signal]));
+    const format = await readyFormat(request.format, makeGrammar);
     const accounting = request.isCounted === false ? this.#uncounted : this.#accounting;
     const account = held.use(accounting.begin(request.endpoint, request.furtherOf?.follower));
     let lease: ModelLease | undefined;

@@ -234,11 +234,14 @@ describe("beyond the rate limit", () => {
 });
 
 describe("time that runs out on the client's side", () => {
-  test("is an error of its own, and frees the slot", async () => {
+  test("is an error of its own, a line in the log, and frees the slot", async () => {
     const timeout = { timeout: 150, maxRetries: 0 };
     const late = openai(strict.url).chat.completions.create(openaiBody(), timeout);
     await expect(late).rejects.toThrow(OpenaiTimeout);
     await untilIdle();
+    await expect
+      .poll(() => strict.logs())
+      .toMatch(/"path":"\/v1\/chat\/completions","status":499,.*"aborted":true/);
     const later = anthropic(strict.url).messages.create(anthropicBody(), timeout);
     await expect(later).rejects.toThrow(AnthropicTimeout);
     await untilIdle();

@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import { z } from "zod";
 import { abortable } from "../../async/abortable.ts";
 import { startDaemonIfNone } from "../background/start-daemon-if-none.ts";
 import { Conversation } from "../chat/conversation.ts";
@@ -8,7 +7,7 @@ import type { Prompter } from "../chat/prompter.ts";
 import { CliError, Interruption } from "../cli-error.ts";
 import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
-import { modelPath } from "../client/model-path.ts";
+import { lookForModel } from "../client/look-for-model.ts";
 import { EXIT } from "../exit-codes.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";
 import {
@@ -45,7 +44,8 @@ export async function chat(io: CliIo, options: ChatOptions): Promise<void> {
   await startDaemonIfNone(io, options);
   const client = connect(io, options);
   // Said before anything is typed.
-  if (model !== undefined) await client.json(z.unknown(), "GET", modelPath(model));
+  const missing = model === undefined ? undefined : await lookForModel(client, model);
+  if (missing) throw missing;
   using prompter = await openPrompter(io);
   const conversation = new Conversation(io, client, { model, system, hideThinking, json, fields });
   if (io.stdin.isTTY)

@@ -130,8 +130,8 @@ function isExhausted(error: Error): boolean {
 function tooLarge(work: GrammarWork): GrammarResult {
   const { kind } = work;
   if (kind === "llama") {
-    const lost = [{ path: "", keyword: "parameters" }];
-    return { kind, missing: work.schemas.map(() => ({ dropped: [], lost })) };
+    const dropped = [{ path: "", keyword: "parameters" }];
+    return { kind, missing: work.schemas.map(() => ({ dropped, lost: [] })) };
   }
   if (kind === "rest") return { kind: "made", grammar: undefined, unenforced: [] };
   if (kind === "texts" || kind === "check")

@@ -4,6 +4,8 @@ import { covers, type Dialect } from "../dialect.ts";
 
 /** Sent with 429 and 503 if the error does not say how long to wait. */
 const DEFAULT_RETRY_AFTER_SECS = 1;
+/** As other servers log a request whose client has left before its answer began; nobody gets it. */
+const CLIENT_LEFT = 499;
 const RETRY_LATER = new Set([429, 503, 529]);
 
 /** The dialect whose error format a request gets: the one with the longest prefix; on a shared path, the one that is meant. */
@@ -26,6 +28,8 @@ function dialectOf({ path, raw }: AppContext["req"], dialects: readonly Dialect[
  * its cause to the client; the log does.
  */
 export function errorResponse(context: AppContext, thrown: unknown, dialects: readonly Dialect[]): Response {
+  if (context.req.raw.signal.aborted && !(thrown instanceof ServiceError))
+    return new Response(null, { status: CLIENT_LEFT });
   const error = ServiceError.from(thrown);
   context.set("errorCode", error.code);
   logError(context, error);

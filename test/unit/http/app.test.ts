@@ -41,6 +41,14 @@ function otherDialect(frames: () => AsyncIterable<string>): Dialect {
       defineRoute({
         ...route,
         method: "GET",
+        path: "/other/abandoned",
+        handle: (context) => {
+          throw context.req.raw.signal.reason;
+        },
+      }),
+      defineRoute({
+        ...route,
+        method: "GET",
         path: "/other/conflict",
         handle: () => {
           throw new ServiceError("overloaded", "Later.", { retryAfterSecs: 1.2 });
@@ -117,6 +125,16 @@ describe("errors have the shape of their route", () => {
     expect(text).toContain("internal_error");
     expect(text).not.toContain("hunter2");
     expect(lines.join("")).toContain("hunter2");
+  });
+
+  test("a request whose client has left is a line in the log, too, and not an error of ours", async () => {
+    const lines: string[] = [];
+    // As the server aborts it: with a text.
+    const signal = AbortSignal.abort("Client connection prematurely closed.");
+    await app(noFrames, (line) => lines.push(line)).request("/other/abandoned", { signal });
+    expect(lines).toHaveLength(1);
+    expect(JSON.parse(lines[0] ?? "")).toMatchObject({ path: "/other/abandoned", status: 499 });
+    expect(JSON.parse(lines[0] ?? "")).not.toHaveProperty("error");
   });
 
   test("an error's code is in the request's line in the log, and that of a success is not there", async () => {

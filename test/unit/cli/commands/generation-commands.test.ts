@@ -68,11 +68,31 @@ describe("run", () => {
       model: "other",
       prompt: "tiny words",
     });
-    for (const prompt of ["https://example.com is what?", "Translate: cat", "12:30 is when?", "tall tales"])
-      expect(await sent(prompt.split(" "))).toEqual({ prompt, stream: true });
+    const prompts = [
+      "https://example.com is what?",
+      "Translate: cat",
+      "12:30 is when?",
+      "tall tales",
+      "node:fs is what?",
+    ];
+    for (const prompt of prompts) expect(await sent(prompt.split(" "))).toEqual({ prompt, stream: true });
     // Alone, at a terminal, it is talked to.
     const { code, stderr } = await against(routes, ["run", "tiny"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "/help lists the commands.\n" });
+  });
+
+  it("does not ask another model while the one that comes first is downloaded, or cannot be looked for", async () => {
+    const loading = {
+      ...answers,
+      "GET /api/models/tiny": refuse(503, "model_loading", "model_error"),
+    };
+    const { requests } = await against(loading, ["run", "tiny", "Hi"]);
+    expect(requests.at(-1)?.[1]).toMatchObject({ model: "tiny", prompt: "Hi" });
+    const busy = {
+      ...answers,
+      "GET /api/models/tiny": refuse(429, "rate_limited", "overloaded"),
+    };
+    expect((await against(busy, ["run", "tiny", "Hi"])).code).toBe(6);
   });
 
   it.each([
@@ -229,6 +249,17 @@ describe("chat", () => {
     const { code, stdout, requests } = await against({}, ["chat", "nope"]);
     expect({ code, stdout }).toEqual({ code: 4, stdout: "" });
     expect(requests).toEqual([["GET /api/models/nope", undefined]]);
+  });
+
+  it("talks to a model with one of its adapters", async () => {
+    const routes = {
+      "GET /api/models/mine": { adapters: [{ name: "polite" }] },
+      "POST /api/chat": ndjson(said("Ahoy", true)),
+    };
+    const { code, requests } = await against(routes, ["chat", "mine:polite"], { stdin: "Hi\n" });
+    expect(code).toBe(0);
+    expect(requests.at(-1)?.[1]).toMatchObject({ model: "mine:polite" });
+    expect((await against(routes, ["chat", "mine:rude"], { stdin: "Hi\n" })).code).toBe(4);
   });
 
   it("prints the daemon's lines with --json", async () => {

@@ -28,7 +28,6 @@ const big = {
   memory_bytes: undefined,
 };
 
-/** Runs a command against a daemon with these routes; returns what it printed and what the daemon was asked. */
 describe("list", () => {
   const routes = { "GET /api/models": { models: [tiny, big] } };
 
