@@ -22,9 +22,7 @@ export function likelyPaths(routes: readonly Route[]): (method: string, path: st
     const parts = path.split("/");
     if (parts.length > MOST_PARTS) return undefined;
     const ends = [path, ...parts.slice(2).map((_, index) => `/${parts.slice(index + 2).join("/")}`)];
-    const candidates = ends
-      .filter((end) => end !== "/")
-      .flatMap((end) => [end, ...bases.map((base) => base + end)]);
+    const candidates = ends.flatMap((end) => (end === "/" ? [] : ["", ...bases].map((base) => base + end)));
     return candidates.find((each) => router.match(method, each)[0].length > 0);
   };
 }

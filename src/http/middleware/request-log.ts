@@ -70,7 +70,9 @@ export function requestLog(follow: FollowRequest = FOLLOW_NOTHING): MiddlewareHa
       context.get("logger").info(line, REQUEST_LINE);
     };
     const outgoing = context.env?.outgoing;
-    if (outgoing) outgoing.once("close", () => log(!outgoing.writableFinished));
-    else log(false);
+    if (!outgoing) log(false);
+    // The client has left before there was an answer.
+    else if (outgoing.destroyed) log(!outgoing.writableFinished);
+    else outgoing.once("close", () => log(!outgoing.writableFinished));
   };
 }
