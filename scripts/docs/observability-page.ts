@@ -6,7 +6,7 @@ What a daemon tells of itself: metrics for Prometheus, a line in the log for eac
 
 ## The log
 
-Each request is one line when its answer has been sent, a chat over the WebSocket as well: \`request_id\` (the client's \`x-request-id\`, or one of ours, which the answer's header has), \`method\`, \`path\`, \`status\` and \`ms\`, with \`error\`, a code, where it failed; where a model had to do with it, \`model\`, \`prompt_tokens\`, \`cached_tokens\` (of these, found in the KV cache), \`completion_tokens\` and \`first_token_ms\` (from the request's arrival). \`log.format\` chooses JSON or text.
+Each request is one line when its answer has been sent, a chat over the WebSocket as well: \`request_id\` (the client's \`x-request-id\`, or one of ours, which the answer's header has), \`method\`, \`path\`, \`status\` and \`ms\`, with \`error\`, a code, where it failed, and \`aborted\` where the client left before it had all of the answer (\`status\` is 499 if it had not begun); where a model had to do with it, \`model\`, \`prompt_tokens\`, \`cached_tokens\` (of these, found in the KV cache), \`completion_tokens\` and \`first_token_ms\` (from the request's arrival). \`log.format\` chooses JSON or text.
 
 ## Traces
 

@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { z } from "zod";
+import type { ErrorCode } from "../errors/error-codes.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { parseJsonText } from "../json/parse-json.ts";
+import { tryJson } from "../json/try-json.ts";
 import type { BatchFormat, LineResponse, RunLine } from "./batch-format.ts";
 import type { BatchStore, FileContents } from "./batch-store.ts";
 import type { Batch, BatchUsage, RunOutcome, WaitingLine } from "./batch.ts";
@@ -22,7 +24,9 @@ const FIRST_ERROR = 400;
 const NO_USAGE: BatchUsage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
 
 /** What errors of all APIs have. */
-const refusalSchema = z.object({ error: z.object({ message: z.string() }) });
+const refusalSchema = z.object({ error: z.object({ message: z.string(), code: z.string().nullish() }) });
+/** A model of another machine that is away for a while holds up no line for another model. */
+const OF_ONE_MODEL: ErrorCode = "fleet_unreachable";
 
 interface LineOptions {
   readonly store: Pick<BatchStore, "answer">;
@@ -65,17 +69,18 @@ export class LineRunner {
     if (this.#signal.aborted) return undefined;
     const wait = retryWait(response, attempt);
     if (wait !== undefined) {
-      if (attempt.refusals >= WAITS_AFTER) this.#wait(response);
-      return { at: now() + wait, holdsUpAll: response.retryAfterSecs >= LONG_WAIT_SECS };
+      const refusal = refusalSchema.safeParse(tryJson(response.body)).data?.error;
+      if (attempt.refusals >= WAITS_AFTER) this.#wait(refusal?.message);
+      const isLong = response.retryAfterSecs >= LONG_WAIT_SECS;
+      return { at: now() + wait, holdsUpAll: isLong && refusal?.code !== OF_ONE_MODEL };
     }
     this.#waiting = undefined;
     await this.#save({ number }, requestId, response, usage);
     return undefined;
   }
 
-  #wait({ body }: LineResponse): void {
-    const { data } = refusalSchema.safeParse(JSON.parse(body));
-    const reason = `waits: ${data?.error.message ?? "the daemon has no room for it."}`;
+  #wait(message = "the daemon has no room for it."): void {
+    const reason = `waits: ${message}`;
     if (this.#waiting === undefined)
       this.#options.logger.warn({ batch: this.#batch.id }, `A batch ${reason}`);
     this.#waiting = reason;

@@ -2,7 +2,7 @@ import { isRefused, natsTrouble } from "../dialects/management/nats-trouble.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
 
-/** For those who ask for a model while nobody can be asked; longer, a batch would hold up its lines for other models too. */
+/** For those who ask for a model while nobody can be asked. */
 const RECONNECTED_AFTER_SECS = 1;
 /** For those who ask for a model of a machine that is expected back: the official clients ask twice more, and until then it may have started. */
 const RETURNED_AFTER_SECS = 5;

@@ -6,6 +6,7 @@ import {
   cardSchema,
   MOST_BEAT_BYTES,
   MOST_CARD_BYTES,
+  NOT_DESCRIBED,
   PROTOCOL,
 } from "./card.ts";
 import type { ServiceError } from "../errors/service-error.ts";
@@ -201,7 +202,10 @@ export class Presence {
       const answer = await connection.ask(connection.subject("card", id), new Uint8Array(), CARD_MS);
       const card = answer.length <= MOST_CARD_BYTES ? readJson(cardSchema, answer) : undefined;
       if (card?.id !== id) throw new Error("its card is not valid");
-      const isNew = this.#known.get(id)?.card === undefined;
+      const known = this.#known.get(id);
+      // It has left meanwhile.
+      if (!known) return;
+      const isNew = known.card === undefined;
       this.#known.describe(card, answer.length);
       this.#departures.came(card);
       if (isNew)
@@ -226,7 +230,11 @@ export class Presence {
 
   #left({ card, beat }: Known, text: string): void {
     if (!card) return;
-    this.#departures.left({ card, beat }, this.#now());
+    // One that is started again at once is back, under another id, before it is missed.
+    const isBack = [...this.#known.values()].some(
+      (each) => each.card?.name === card.name && each.card.revision !== NOT_DESCRIBED,
+    );
+    if (!isBack) this.#departures.left({ card, beat }, this.#now());
     // Without a connection all are silent, and that has been told already.
     if (this.isConnected) this.#options.logger.info({ machine: card.name, id: card.id }, text);
   }

@@ -33,10 +33,13 @@ test.skipIf(NATS_SERVER === null).each([
     const asking = (async () => {
       while (!over.signal.aborted) answered.add((await ask(entrance, "hello", { max_tokens: 1 })).status);
     })();
-    await fleet.join("desk");
-    await completeLines(() => [client], id, LINES, 2 * MINUTE);
-    over.abort();
-    await asking;
+    try {
+      await fleet.join("desk");
+      await completeLines(() => [client], id, LINES, 2 * MINUTE);
+    } finally {
+      over.abort();
+      await asking;
+    }
     // At no moment is the model said not to exist.
     expect(answered).toEqual(new Set([503, 200]));
   },

@@ -162,8 +162,8 @@ export class JetStreamPlace {
     const expect = expected === undefined ? {} : { expect: { lastSubjectSequence: expected } };
     // By this, the server knows a message that is sent again.
     const options = { timeout: TIMEOUT_MS, msgID: nuid.next(), ...expect, ...(headers && { headers }) };
+    const startedAt = performance.now();
     return await this.use(async (manager) => {
-      const startedAt = performance.now();
       for (;;) {
         try {
           return (await manager.jetstream().publish(subject, data, options)).seq;
@@ -210,6 +210,8 @@ export class JetStreamPlace {
     await this.use(async (manager) => {
       const stream = this.stream(kind);
       const reader = await manager.consumers.add(stream, {
+        // One that is asked for twice is the same.
+        name: nuid.next(),
         filter_subject: filter,
         deliver_policy: DeliverPolicy.StartSequence,
         opt_start_seq: from,

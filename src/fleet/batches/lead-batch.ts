@@ -70,8 +70,12 @@ export class BatchLeader {
         ? { status: "in_progress", total, groups }
         : undefined,
     );
-    if (!begun) await runs.remove(queued, groups.keys());
-    return begun;
+    if (begun) return begun;
+    // It may have been this one whose acknowledgment was lost.
+    const found = await store.recorded(id);
+    if (found?.queue === queued.queue && found.status === "in_progress") return found;
+    await runs.remove(queued, groups.keys());
+    return undefined;
   }
 
   /** Whether all lines are answered. */
@@ -79,8 +83,11 @@ export class BatchLeader {
     return (await this.#options.answers.tally(id)).answered.size >= total;
   }
 
-  /** Queues lines again that are neither answered nor queued: a server without power may forget what it had not yet saved. */
-  async requeue(batch: SharedBatch): Promise<void> {
+  /**
+   * Queues lines again that are neither answered nor queued: a server without power may forget what it had not yet saved.
+   * @param isLeading whether this machine still leads the batch after it has read the lines
+   */
+  async requeue(batch: SharedBatch, isLeading: () => boolean): Promise<void> {
     const { store, answers, runs, logger } = this.#options;
     if (await runs.hasAny(batch)) return;
     const { answered } = await answers.tally(batch.id);
@@ -90,6 +97,7 @@ export class BatchLeader {
       await store.change(batch.id, ["in_progress"], { status: "finalizing", endsAs: "failed" });
       return;
     }
+    if (!isLeading() || (await runs.hasAny(batch))) return;
     const lost = lines.filter(({ number }) => !answered.has(number));
     logger.warn(
       { batch: batch.id, lines: lost.length },

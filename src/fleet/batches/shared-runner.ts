@@ -32,6 +32,8 @@ const RETRY_MS = 10_000;
 const TOLD_AFTER = 10;
 /** A machine that does not know yet that a batch is over may still answer a line; what it says is removed after this. */
 const REMAINS_MS = 15_000;
+/** A daemon that ends waits so long for what is under way. */
+const STOP_MS = 3000;
 /** How often it is looked whether lines were lost. */
 const LOST_MS = 30_000;
 
@@ -114,7 +116,9 @@ export class SharedRunner {
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#news.heard();
-    await Promise.all([this.#over, ...this.#jobs.values()]);
+    const all = Promise.all([this.#over, ...this.#jobs.values()]);
+    // What waits for a server that is silent ends by itself.
+    await Promise.race([all, sleep(STOP_MS, undefined, { ref: false })]);
     await this.#options.leases.close();
   }
 
@@ -216,7 +220,7 @@ export class SharedRunner {
     if (last === undefined) this.#lookedAt.set(batch.id, now());
     else if (now() - last >= LOST_MS) {
       this.#lookedAt.set(batch.id, now());
-      await this.#leader.requeue(batch);
+      await this.#leader.requeue(batch, () => this.#options.leases.isHeld(batch.id));
     }
   }
 

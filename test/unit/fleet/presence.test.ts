@@ -73,6 +73,16 @@ describe("the machines that are present", () => {
     expect(departed()).toEqual([]);
   });
 
+  test("that are started again before they are missed have not left", async () => {
+    const [first, second] = [machine(wire, one), machine(wire, two)];
+    await vi.advanceTimersByTimeAsync(600);
+    second.presence.close();
+    machine(wire, { card: { ...card("again"), name: "two" }, beat: beat("again") });
+    await vi.advanceTimersByTimeAsync(SILENCE_MS + 600);
+    expect(names(first.presence)).toEqual(["two"]);
+    expect(first.presence.departed).toEqual([]);
+  });
+
   test("are not back before they have told which models they have", async () => {
     const first = machine(wire, one);
     const models = [cardModel("tiny")];

@@ -76,8 +76,14 @@ export function fusePrograms(classes: FusingClasses): void {
     if (!pipeline || !entries) return undefined;
     // One that is not valid would fail each answer from now on.
     device.pushErrorScope("validation");
-    const group = device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries });
-    if (await device.popErrorScope()) return undefined;
+    let problem: ReturnType<typeof device.popErrorScope>;
+    let group: Dispatch["group"];
+    try {
+      group = device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries });
+    } finally {
+      problem = device.popErrorScope();
+    }
+    if (await problem) return undefined;
     return { pipeline, group, x: program.workgroups, y: 1 };
   };
   /** What begins at one of the dispatches of a pass. */
