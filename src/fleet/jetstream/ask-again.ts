@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import type { NatsConnection } from "@nats-io/transport-node";
+import type { Msg, NatsConnection } from "@nats-io/transport-node";
+import { pause } from "../../async/pause.ts";
 
 /**
  * When a request that has no answer is sent again, in milliseconds after the first time. A server says nothing to what comes
@@ -15,33 +15,33 @@ export const ASKED_ONCE_MS = AGAIN_MS[0] ?? 0;
 
 /** The connection, with requests that are sent again until one of them is answered, within the time that each has. */
 export function askingAgain(nats: NatsConnection): NatsConnection {
-  const request: NatsConnection["request"] = async (subject, data, options) =>
-    await new Promise((resolve, reject) => {
-      const timeout = options?.timeout ?? DEFAULT_TIMEOUT_MS;
-      const deadline = performance.now() + timeout;
-      let isOver = false;
-      const ask = (leftMs: number): void => {
-        nats
-          .request(subject, data, { ...options, timeout: leftMs })
-          .then(resolve, reject)
-          .finally(() => {
-            isOver = true;
-            timers.forEach(clearTimeout);
-          });
-      };
-      const askAgain = async (): Promise<void> => {
+  const request: NatsConnection["request"] = async (subject, data, options) => {
+    const { promise, resolve, reject } = Promise.withResolvers<Msg>();
+    const over = new AbortController();
+    const startedAt = performance.now();
+    const timeout = options?.timeout ?? DEFAULT_TIMEOUT_MS;
+    const ask = (leftMs: number): void => {
+      nats
+        .request(subject, data, { ...options, timeout: leftMs })
+        .then(resolve, reject)
+        .finally(() => over.abort());
+    };
+    const askAgain = async (): Promise<void> => {
+      for (const ms of AGAIN_MS) {
+        await pause(Math.max(0, startedAt + ms - performance.now()), over.signal);
         // On a slow line, a second copy would only delay the first, which is still on its way until the server answers this.
         await nats.flush();
-        await sleep(ANSWER_MS, undefined, { ref: false });
-        const leftMs = deadline - performance.now();
-        if (!isOver && leftMs >= 1) ask(leftMs);
-      };
-      const timers = AGAIN_MS.filter((ms) => ms < timeout).map((ms) =>
-        // Where the connection is lost, the first request fails by itself.
-        setTimeout(() => void askAgain().catch(() => undefined), ms),
-      );
-      ask(timeout);
-    });
+        await pause(ANSWER_MS, over.signal);
+        const leftMs = startedAt + timeout - performance.now();
+        if (leftMs < 1) return;
+        ask(leftMs);
+      }
+    };
+    ask(timeout);
+    // It ends with the request, or with the connection, as the request does.
+    askAgain().catch(() => undefined);
+    return await promise;
+  };
   return new Proxy(nats, {
     get: (target, key): unknown => (key === "request" ? request : Reflect.get(target, key, target)),
   });
