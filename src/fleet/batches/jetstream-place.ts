@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { AckPolicy, DeliverPolicy, type JetStreamManager, type JsMsg } from "@nats-io/jetstream";
-import { errors, type MsgHdrs, type NatsConnection, nuid } from "@nats-io/transport-node";
+import type { JetStreamManager, JsMsg } from "@nats-io/jetstream";
+import { type MsgHdrs, type NatsConnection, nuid } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import type { FleetConnection } from "../fleet-connection.ts";
 import { ASKED_ONCE_MS } from "../jetstream/ask-again.ts";
@@ -9,17 +9,12 @@ import { PreparedStreams } from "../jetstream/prepared-streams.ts";
 import { removeMessages } from "../jetstream/remove-messages.ts";
 import type { SharingLog } from "../jetstream/sharing-log.ts";
 import { makeStreams, type StreamKind, STREAMS, streamName } from "./batch-streams.ts";
+import { readMessages } from "./read-messages.ts";
 
-/** A request to the server: longer than a cluster is without a leader. */
-const TIMEOUT_MS = 12_000;
+/** A request to the server: longer than a cluster is without a leader, also on busy machines. */
+const TIMEOUT_MS = 20_000;
 /** Before a message is stored again of which the server says that it is being stored. */
 const IN_PROCESS_MS = 250;
-/** Messages that are asked for at once, for how long, and longer than the server takes for one. */
-const READ_AT_ONCE = 2000;
-const FETCH_MS = 1000;
-const READ_MS = 10_000;
-/** A reader that has died is forgotten after this. */
-const READER_MS = 15_000;
 /** Before the streams are looked for again, where they have been and where they have never been. */
 const PAUSE_MS = { there: 1000, absent: 300_000 };
 
@@ -207,38 +202,7 @@ export class JetStreamPlace {
     { from = 1, headersOnly = false }: { readonly from?: number; readonly headersOnly?: boolean },
     take: (message: JsMsg) => void,
   ): Promise<void> {
-    await this.use(async (manager) => {
-      const stream = this.stream(kind);
-      const reader = await manager.consumers.add(stream, {
-        // One that is asked for twice is the same.
-        name: nuid.next(),
-        filter_subject: filter,
-        deliver_policy: DeliverPolicy.StartSequence,
-        opt_start_seq: from,
-        ack_policy: AckPolicy.None,
-        headers_only: headersOnly,
-        mem_storage: true,
-        num_replicas: 1,
-        inactive_threshold: READER_MS * 1e6,
-      });
-      try {
-        const consumer = manager.jetstream().consumers.getConsumerFromInfo(reader);
-        let heardAt = performance.now();
-        for (let left = reader.num_pending; left > 0;) {
-          const wish = { max_messages: Math.min(left, READ_AT_ONCE), expires: FETCH_MS };
-          for await (const message of await consumer.fetch(wish)) {
-            take(message);
-            heardAt = performance.now();
-            left = message.info.pending;
-            if (left === 0) break;
-          }
-          // Fewer than there were, if some have been removed meanwhile.
-          if (left > 0) left = (await consumer.info()).num_pending;
-          if (left > 0 && performance.now() - heardAt > READ_MS) throw new errors.TimeoutError();
-        }
-      } finally {
-        await manager.consumers.delete(stream, reader.name).catch(() => undefined);
-      }
-    });
+    const options = { filter, from, headersOnly, timeoutMs: TIMEOUT_MS };
+    await this.use(async (manager) => await readMessages(manager, this.stream(kind), options, take));
   }
 }

@@ -5,7 +5,7 @@ import { pause } from "../../async/pause.ts";
  * When a request that has no answer is sent again, in milliseconds after the first time. A server says nothing to what comes
  * while a stream has no leader: for a moment after it has been made, for ten seconds after its leader has died.
  */
-const AGAIN_MS = [500, 1500, 3500, 6500, 9500];
+const AGAIN_MS = [500, 1500, 3000, 5000, 7000, 9000, 11_000, 13_000, 15_000, 17_000];
 const DEFAULT_TIMEOUT_MS = 1000;
 /** For the answer to what the server has read. */
 const ANSWER_MS = 250;

@@ -14,6 +14,7 @@ const RETRY_AFTER_SECS = 1;
 /** JetStream's own numbers of errors. */
 export const WRONG_LAST_SEQUENCE = 10_071;
 export const NO_STREAM = 10_059;
+export const NO_CONSUMER = 10_014;
 /** Another message with the same id is not stored yet. */
 export const IN_PROCESS = 10_158;
 /** There is a stream of this name, of which another configuration was asked for. */

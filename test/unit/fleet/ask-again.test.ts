@@ -54,8 +54,11 @@ test.skipIf(NATS_SERVER === null)("a reader of messages that is asked for twice 
     read.push(Buffer.from(data).toString());
   });
   expect(read).toEqual(["first"]);
-  const { state } = await place.use(async ({ streams }) => await streams.info(place.stream("batches")));
-  expect(state.consumer_count).toBe(0);
+  const readers = async (): Promise<number> =>
+    await place.use(
+      async ({ streams }) => (await streams.info(place.stream("batches"))).state.consumer_count,
+    );
+  await expect.poll(readers, { interval: 20 }).toBe(0);
 });
 
 test("what is still on its way on a slow line is not sent again", async () => {
