@@ -1,4 +1,4 @@
-import type { Msg, NatsConnection } from "@nats-io/transport-node";
+import { errors, type Msg, type NatsConnection } from "@nats-io/transport-node";
 import { pause } from "../../async/pause.ts";
 
 /**
@@ -10,6 +10,12 @@ const DEFAULT_TIMEOUT_MS = 1000;
 /** For the answer to what the server has read. */
 const ANSWER_MS = 250;
 
+/** A cluster has no leader: for a while after its start, and after its leader has died. */
+export const NO_LEADER = 10_008;
+/** Bytes. */
+const LONGEST_ERROR = 1024;
+const decoder = new TextDecoder();
+
 /** From then on, a request may have been sent more than once. */
 export const ASKED_ONCE_MS = AGAIN_MS[0] ?? 0;
 
@@ -20,29 +26,44 @@ export function askingAgain(nats: NatsConnection): NatsConnection {
     const over = new AbortController();
     const startedAt = performance.now();
     const timeout = options?.timeout ?? DEFAULT_TIMEOUT_MS;
-    const ask = (leftMs: number): void => {
-      nats
-        .request(subject, data, { ...options, timeout: leftMs })
-        .then(resolve, reject)
-        .finally(() => over.abort());
+    let leaderless: Msg | undefined;
+    const ask = async (leftMs: number): Promise<void> => {
+      const answer = await nats.request(subject, data, { ...options, timeout: leftMs });
+      if (saysNoLeader(answer)) leaderless = answer;
+      else resolve(answer);
+    };
+    const end = (error: unknown): void => {
+      if (leaderless && error instanceof errors.TimeoutError) resolve(leaderless);
+      else reject(error);
     };
     const askAgain = async (): Promise<void> => {
-      for (const ms of AGAIN_MS) {
+      for (const ms of AGAIN_MS.filter((each) => each < timeout)) {
         await pause(Math.max(0, startedAt + ms - performance.now()), over.signal);
         // On a slow line, a second copy would only delay the first, which is still on its way until the server answers this.
         await nats.flush();
         await pause(ANSWER_MS, over.signal);
         const leftMs = startedAt + timeout - performance.now();
-        if (leftMs < 1) return;
-        ask(leftMs);
+        if (leftMs < 1) break;
+        ask(leftMs).catch(end);
       }
+      await pause(ANSWER_MS, over.signal);
+      if (leaderless) resolve(leaderless);
     };
-    ask(timeout);
+    ask(timeout).catch(end);
     // It ends with the request, or with the connection, as the request does.
     askAgain().catch(() => undefined);
-    return await promise;
+    try {
+      return await promise;
+    } finally {
+      over.abort();
+    }
   };
   return new Proxy(nats, {
     get: (target, key): unknown => (key === "request" ? request : Reflect.get(target, key, target)),
   });
+}
+
+/** Whether a server of a cluster answers that nobody leads it now. */
+function saysNoLeader({ data }: Msg): boolean {
+  return data.byteLength < LONGEST_ERROR && decoder.decode(data).includes(`"err_code":${NO_LEADER},`);
 }

@@ -21,8 +21,6 @@ export const IN_PROCESS = 10_158;
 export const NAME_IN_USE = 10_058;
 /** More than one copy was asked for where there can be only one. */
 export const NOT_CLUSTERED = 10_074;
-/** A cluster that has just been started has no leader yet. */
-export const NO_LEADER = 10_008;
 const NO_ROOM: ReadonlySet<number> = new Set([10_023, 10_047, 10_054, 10_077]);
 
 /** The server is there, and has no JetStream for us: waiting does not help. Its message goes on after "the NATS server". */

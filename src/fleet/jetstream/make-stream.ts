@@ -1,6 +1,7 @@
 import type { JetStreamManager, StreamConfig } from "@nats-io/jetstream";
 import { toError } from "../../errors/to-error.ts";
-import { codeOf, NAME_IN_USE, NO_LEADER, NO_STREAM, NOT_CLUSTERED } from "./jetstream-errors.ts";
+import { NO_LEADER } from "./ask-again.ts";
+import { codeOf, NAME_IN_USE, NO_STREAM, NOT_CLUSTERED } from "./jetstream-errors.ts";
 
 /** Copies in a cluster: with three, one server may fail; with two, a disk may be lost. */
 const WANTED_COPIES = 3;

@@ -1,7 +1,8 @@
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { errors, type NatsConnection } from "@nats-io/transport-node";
 import type { FleetConnection } from "../fleet-connection.ts";
-import { codeOf, isWithoutStream, NO_LEADER, openJetStream } from "./jetstream-errors.ts";
+import { NO_LEADER } from "./ask-again.ts";
+import { codeOf, isWithoutStream, openJetStream } from "./jetstream-errors.ts";
 import type { FewCopies } from "./make-stream.ts";
 import type { SharingLog } from "./sharing-log.ts";
 

@@ -1,4 +1,4 @@
-import type { NatsConnection } from "@nats-io/transport-node";
+import type { Msg, NatsConnection } from "@nats-io/transport-node";
 import { pino } from "pino";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { configSchema } from "../../../src/config/schema.ts";
@@ -72,4 +72,20 @@ test("what is still on its way on a slow line is not sent again", async () => {
   expect(request).toHaveBeenCalledTimes(1);
   line.resolve();
   await expect.poll(() => request.mock.calls.length, { interval: 10 }).toBe(2);
+});
+
+test("that a cluster has no leader is told only when it has found none in time", async () => {
+  const [none, found] = ["10008", "0"].map((code) =>
+    Buffer.from(`{"error":{"code":503,"err_code":${code},"description":""}}`),
+  );
+  const answers = [none, found];
+  const request = vi.fn<NatsConnection["request"]>(
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what is read of a message
+    async () => ({ data: answers.shift() ?? none }) as unknown as Msg,
+  );
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what it needs of a connection
+  const nats = { request, flush: async () => undefined } as unknown as NatsConnection;
+  const asked = askingAgain(nats);
+  expect((await asked.request("subject", "data", { timeout: 12_000 })).data).toBe(found);
+  expect((await asked.request("subject", "data", { timeout: 600 })).data).toBe(none);
 });
