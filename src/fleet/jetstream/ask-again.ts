@@ -26,15 +26,16 @@ export function askingAgain(nats: NatsConnection): NatsConnection {
     const over = new AbortController();
     const startedAt = performance.now();
     const timeout = options?.timeout ?? DEFAULT_TIMEOUT_MS;
-    let leaderless: Msg | undefined;
-    const ask = async (leftMs: number): Promise<void> => {
-      const answer = await nats.request(subject, data, { ...options, timeout: leftMs });
-      if (saysNoLeader(answer)) leaderless = answer;
-      else resolve(answer);
+    const leftMs = (): number => startedAt + timeout - performance.now();
+    let late: NodeJS.Timeout | undefined;
+    const ask = async (timeoutMs: number): Promise<void> => {
+      const answer = await nats.request(subject, data, { ...options, timeout: timeoutMs });
+      if (!saysNoLeader(answer)) resolve(answer);
+      // Told if nothing better comes in time.
+      else late ??= setTimeout(() => resolve(answer), leftMs());
     };
     const end = (error: unknown): void => {
-      if (leaderless && error instanceof errors.TimeoutError) resolve(leaderless);
-      else reject(error);
+      if (!late || !(error instanceof errors.TimeoutError)) reject(error);
     };
     const askAgain = async (): Promise<void> => {
       for (const ms of AGAIN_MS.filter((each) => each < timeout)) {
@@ -42,12 +43,9 @@ export function askingAgain(nats: NatsConnection): NatsConnection {
         // On a slow line, a second copy would only delay the first, which is still on its way until the server answers this.
         await nats.flush();
         await pause(ANSWER_MS, over.signal);
-        const leftMs = startedAt + timeout - performance.now();
-        if (leftMs < 1) break;
-        ask(leftMs).catch(end);
+        if (leftMs() < 1) return;
+        ask(leftMs()).catch(end);
       }
-      await pause(ANSWER_MS, over.signal);
-      if (leaderless) resolve(leaderless);
     };
     ask(timeout).catch(end);
     // It ends with the request, or with the connection, as the request does.
@@ -56,6 +54,7 @@ export function askingAgain(nats: NatsConnection): NatsConnection {
       return await promise;
     } finally {
       over.abort();
+      clearTimeout(late);
     }
   };
   return new Proxy(nats, {

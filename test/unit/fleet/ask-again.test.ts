@@ -88,4 +88,7 @@ test("that a cluster has no leader is told only when it has found none in time",
   const asked = askingAgain(nats);
   expect((await asked.request("subject", "data", { timeout: 12_000 })).data).toBe(found);
   expect((await asked.request("subject", "data", { timeout: 600 })).data).toBe(none);
+  // A connection that is lost meanwhile does not keep it waiting.
+  const lost = askingAgain(Object.assign(nats, { flush: async () => await new Promise(() => undefined) }));
+  expect((await lost.request("subject", "data", { timeout: 600 })).data).toBe(none);
 });
