@@ -203,6 +203,9 @@ export class JetStreamPlace {
     take: (message: JsMsg) => void,
   ): Promise<void> {
     const options = { filter, from, headersOnly, timeoutMs: TIMEOUT_MS };
-    await this.use(async (manager) => await readMessages(manager, this.stream(kind), options, take));
+    await this.use(async (manager, { info }) => {
+      const { version = "" } = info ?? {};
+      await readMessages(manager, this.stream(kind), { ...options, version }, take);
+    });
   }
 }

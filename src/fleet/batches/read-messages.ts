@@ -1,12 +1,15 @@
 import { AckPolicy, DeliverPolicy, type JetStreamManager, type JsMsg } from "@nats-io/jetstream";
 import { errors, nuid } from "@nats-io/transport-node";
 import { codeOf, NO_CONSUMER } from "../jetstream/jetstream-errors.ts";
+import { isAtLeast } from "../jetstream/server-version.ts";
 
 /** Messages that are asked for at once, and for how long. */
 const READ_AT_ONCE = 2000;
 const FETCH_MS = 1000;
 /** After so long without a word, another reader is made: older servers give one to any server of a cluster, also to one that is gone. */
 const SILENCE_MS = 2000;
+/** From this version on, who asks for a reader can name it. */
+const NAMES = [2, 9, 0] as const;
 /** A reader that has died is forgotten after this. */
 const READER_MS = 15_000;
 
@@ -16,6 +19,8 @@ export interface ReadOptions {
   /** The number of the first message. */
   readonly from: number;
   readonly headersOnly: boolean;
+  /** Of the server. */
+  readonly version: string;
   /** After so long, a server that says nothing is away. */
   readonly timeoutMs: number;
 }
@@ -46,14 +51,14 @@ export async function readMessages(
 async function readFrom(
   manager: JetStreamManager,
   stream: string,
-  { filter, from, headersOnly }: ReadOptions,
+  { filter, from, headersOnly, version }: ReadOptions,
   take: (message: JsMsg) => void,
 ): Promise<void> {
-  // One that is asked for twice is the same.
-  const name = nuid.next();
+  // One that is asked for twice is the same; older servers give it a name themselves.
+  let name = isAtLeast(version, NAMES) ? nuid.next() : undefined;
   try {
     const added = manager.consumers.add(stream, {
-      name,
+      ...(name !== undefined && { name }),
       filter_subject: filter,
       deliver_policy: DeliverPolicy.StartSequence,
       opt_start_seq: from,
@@ -64,6 +69,7 @@ async function readFrom(
       inactive_threshold: READER_MS * 1e6,
     });
     const reader = await heard(added);
+    name = reader.name;
     const consumer = manager.jetstream().consumers.getConsumerFromInfo(reader);
     let heardAt = performance.now();
     for (let left = reader.num_pending; left > 0;) {
@@ -80,7 +86,7 @@ async function readFrom(
     }
   } finally {
     // Where this is lost, it ends by itself.
-    manager.consumers.delete(stream, name).catch(() => undefined);
+    if (name !== undefined) manager.consumers.delete(stream, name).catch(() => undefined);
   }
 }
 

@@ -1,6 +1,7 @@
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { toError } from "../../errors/to-error.ts";
+import { isAtLeast } from "./server-version.ts";
 
 /**
  * A server of a cluster that is older than this, and is started again after a crash, takes what it has been told to remove of
@@ -21,7 +22,7 @@ export async function removeMessages(
   filter: string,
   before?: number,
 ): Promise<void> {
-  if (info?.cluster === undefined || isSafe(info.version)) {
+  if (info?.cluster === undefined || isAtLeast(info.version, SAFE)) {
     await streams.purge(stream, { filter, ...(before !== undefined && { seq: before }) });
     return;
   }
@@ -40,13 +41,4 @@ export async function removeMessages(
   };
   for (let at = 0; at < subjects.length; at += AT_ONCE)
     await Promise.all(subjects.slice(at, at + AT_ONCE).map(removeAll));
-}
-
-function isSafe(version: string): boolean {
-  const parts = version.split(/[.-]/, SAFE.length).map(Number);
-  for (const [at, safe] of SAFE.entries()) {
-    const part = parts[at] ?? 0;
-    if (part !== safe) return part > safe;
-  }
-  return true;
 }

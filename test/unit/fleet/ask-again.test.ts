@@ -1,31 +1,14 @@
 import type { Msg, NatsConnection } from "@nats-io/transport-node";
-import { pino } from "pino";
-import { expect, onTestFinished, test, vi } from "vitest";
-import { configSchema } from "../../../src/config/schema.ts";
-import { JetStreamPlace } from "../../../src/fleet/batches/jetstream-place.ts";
-import { SharingLog } from "../../../src/fleet/jetstream/sharing-log.ts";
-import { FleetConnection } from "../../../src/fleet/fleet-connection.ts";
+import { expect, test, vi } from "vitest";
 import { askingAgain } from "../../../src/fleet/jetstream/ask-again.ts";
+import { jetStreamMachine } from "../../support/jetstream-machine.ts";
 import { loseAnswers, loseRequests } from "../../support/lossy-nats.ts";
-import { NATS_SERVER, startNats } from "../../support/nats-server.ts";
-
-async function machine(): Promise<{ place: JetStreamPlace; nats: NatsConnection }> {
-  const server = await startNats({ jetStream: true });
-  onTestFinished(async () => await server.stop());
-  const logger = pino({ level: "silent" });
-  const { fleet } = configSchema.parse({ fleet: { nats: server.url, prefix: "t" } });
-  const connection = new FleetConnection(fleet, logger);
-  onTestFinished(async () => await connection.close());
-  await connection.joined;
-  const { nats } = connection;
-  if (!nats) throw new Error("there is no connection");
-  return { place: new JetStreamPlace(connection, "t", logger, new SharingLog(connection, logger)), nats };
-}
+import { NATS_SERVER } from "../../support/nats-server.ts";
 
 test.skipIf(NATS_SERVER === null)(
   "streams that a server says nothing of at first are there for the first upload",
   async () => {
-    const { place, nats } = await machine();
+    const { place, nats } = await jetStreamMachine();
     loseRequests(nats, "$JS.API.STREAM.INFO");
     expect(await place.home()).toBe("fleet");
   },
@@ -34,7 +17,7 @@ test.skipIf(NATS_SERVER === null)(
 test.skipIf(NATS_SERVER === null)(
   "a message is stored once, and known to be, if the answer to it is lost",
   async () => {
-    const { place, nats } = await machine();
+    const { place, nats } = await jetStreamMachine();
     const subject = place.subject("batches", "batch", "a");
     await place.put(subject, Buffer.from("first"), 0);
     const lost = loseAnswers(nats, subject);
@@ -46,7 +29,7 @@ test.skipIf(NATS_SERVER === null)(
 );
 
 test.skipIf(NATS_SERVER === null)("a reader of messages that is asked for twice is one", async () => {
-  const { place, nats } = await machine();
+  const { place, nats } = await jetStreamMachine();
   await place.put(place.subject("batches", "batch", "a"), Buffer.from("first"), 0);
   loseAnswers(nats, "$JS.API.CONSUMER.CREATE");
   const read: string[] = [];
