@@ -1,8 +1,12 @@
 import { chmodSync } from "node:fs";
 import { open } from "node:fs/promises";
 import path from "node:path";
+import type { DatabaseSync } from "node:sqlite";
 import { removeFile } from "./remove-file.ts";
 import { SQLITE, sqliteCode } from "./sqlite-code.ts";
+
+/** Databases whose locks are held: garbage collection would close them, also while the lock's holder only waits. */
+const held = new Set<DatabaseSync>();
 
 /**
  * Takes the operating system's lock on a file, which is created if missing; undefined if another process holds it. The
@@ -33,8 +37,10 @@ export async function tryLock(file: string): Promise<Disposable | undefined> {
     if (code === SQLITE.cannotOpen || code === SQLITE.readOnly) await explainRefusal(file);
     if (code !== SQLITE.ioError) throw error;
   }
+  held.add(database);
   return {
     [Symbol.dispose]() {
+      held.delete(database);
       if (database.isOpen) database.close();
     },
   };

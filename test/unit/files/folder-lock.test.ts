@@ -10,7 +10,7 @@ import { temporaryFolder } from "../models/temporary-folder.ts";
 const FOLDER_LOCK = new URL("../../../src/files/folder-lock.ts", import.meta.url).href;
 
 /** A process that runs this with `lock`, the lock of the folder, and says so by its first output. */
-async function holder(folder: string, code: string) {
+async function holder(folder: string, code: string, ...options: string[]) {
   const program = `
     import { FolderLock } from ${JSON.stringify(FOLDER_LOCK)};
     const [folder] = process.argv.slice(1);
@@ -19,7 +19,7 @@ async function holder(folder: string, code: string) {
     setInterval(() => {}, 1000);
     ${code}
   `;
-  const child = spawn(process.execPath, ["--input-type=module", "-e", program, folder], {
+  const child = spawn(process.execPath, [...options, "--input-type=module", "-e", program, folder], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   await once(child.stdout, "data");
@@ -73,6 +73,28 @@ describe("the lock of a folder", () => {
     await next;
 
     expect(performance.now() - killedAt).toBeLessThan(1000);
+  });
+
+  it("stays with a holder that only waits, also when its process collects garbage", async () => {
+    const folder = await temporaryFolder();
+    const child = await holder(
+      folder,
+      `
+        lock.run(async () => await new Promise(() => {}));
+        for (let collected = 0; collected < 20; collected++) {
+          await new Promise((resolve) => setTimeout(resolve, 5));
+          globalThis.gc();
+        }
+        held();
+      `,
+      "--expose-gc",
+    );
+
+    const waiting = new FolderLock(folder, { longestWaitMs: 50 }).run(async () => {});
+
+    await expect(waiting).rejects.toMatchObject({ code: "model_busy" });
+    child.kill("SIGKILL");
+    await once(child, "exit");
   });
 
   it("may have a path of any length that the system allows", async () => {
