@@ -112,9 +112,9 @@ describe("startDaemon", () => {
     vi.spyOn(performance, "now").mockImplementation(() => now);
     /** A daemon that answers after so many seconds. */
     const after = async (seconds: number) => {
-      const start = now;
+      const begin = now;
       vi.spyOn(client, "health").mockImplementation(async () => {
-        if (now - start >= seconds * 1000) return "ok";
+        if (now - begin >= seconds * 1000) return "ok";
         now += 20_000;
         return undefined;
       });

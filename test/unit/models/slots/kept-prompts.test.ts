@@ -1,5 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { abortable } from "../../../../src/async/abortable.ts";
+import type { Engine } from "../../../../src/engine/engine.ts";
 import type { SlotResult } from "../../../../src/engine/protocol/slots.ts";
 import { KeptPrompts } from "../../../../src/models/slots/kept-prompts.ts";
 import { ModelSlots } from "../../../../src/models/slots/model-slots.ts";
@@ -123,9 +124,9 @@ test("an engine that is held up for seconds is waited for", async () => {
   const { kept, counts } = await setup();
   const engine = new SlotEngine([countFrom(1, 20)]);
   const answer = engine.slots.bind(engine);
-  engine.slots = async (request, signal) => {
+  engine.slots = async (request: Parameters<Engine["slots"]>[0], signal?: AbortSignal) => {
     if (request.action === "list")
-      await abortable(new Promise((resolve) => setTimeout(resolve, 8000)), signal);
+      await abortable(new Promise((resolve) => setTimeout(resolve, 8000)), signal ?? never);
     return await answer(request);
   };
   const saving = kept.save("m", engine);
