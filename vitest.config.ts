@@ -5,8 +5,6 @@ const PARALLEL_FILES = 4;
 
 /** Tests of real processes. */
 const REAL = {
-  // A shared machine can starve a process for seconds. The report names each test that needed a second try.
-  retry: process.env.CI ? 1 : 0,
   // Each starts its own processes, or says that it shares them: test/support/shared-daemon.ts.
   isolate: false,
   globalSetup: ["test/support/build-program.ts"],
@@ -17,10 +15,12 @@ export default defineConfig({
   test: {
     pool: "forks",
     maxWorkers: PARALLEL_FILES,
+    // A shared machine can starve a process for seconds. The report names each test that needed a second try.
+    retry: process.env.CI ? 1 : 0,
     // Far beyond what any test takes: they only end what hangs, also where the machine is slow or shared.
-    testTimeout: 90_000,
-    hookTimeout: 120_000,
-    expect: { poll: { timeout: 30_000 }, requireAssertions: true },
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+    expect: { poll: { timeout: 60_000 }, requireAssertions: true },
     restoreMocks: true,
     unstubEnvs: true,
     projects: [

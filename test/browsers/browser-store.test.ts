@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { BrowserPage } from "../support/browser-page.ts";
@@ -99,7 +99,7 @@ describe.skipIf(chromium === undefined)("models in the browser's storage", () =>
     const result = download();
     for (const share of [0, 300_000 / size]) {
       await page.until(`progress.at(-1) > ${share}`);
-      await vi.waitUntil(() => proxy.cut() === 1);
+      await expect.poll(() => proxy.cut()).toBe(1);
     }
     expect(await result).toMatchObject({ stored: { stored: size } });
     const [first, second, third] = proxy.ranges;

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { parseExperiment } from "../../src/experiments/experiment-file.ts";
 import { fromFragment, toFragment } from "../../src/experiments/share-link.ts";
 import { activeRequests } from "../support/active-requests.ts";
@@ -211,7 +211,7 @@ test.skipIf(chromium === undefined)(
       const expected = await ended();
       const list = { type: "array", items: { type: "integer", minimum: 0, maximum: 9 }, minItems: 700 };
       await run("run-daemon", { ...short, max_tokens: 1800, format: list });
-      await vi.waitFor(async () => expect(await activeRequests(daemon)).toBe(1));
+      await expect.poll(() => activeRequests(daemon)).toBe(1);
       daemon.kill("SIGKILL");
       await daemon.exited;
       expect(await ended()).toMatch(

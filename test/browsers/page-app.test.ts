@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { BrowserPage } from "../support/browser-page.ts";
 import { PageActions } from "../support/page-actions.ts";
@@ -129,7 +129,7 @@ describe.skipIf(chromium === undefined)("the page as an app", () => {
     const before = page.requests.length;
     await page.evaluate(`dispatchEvent(new Event("online"))`);
     const asked = (): string[] => page.requests.slice(before).filter((url) => url.endsWith("/api/models"));
-    await vi.waitFor(() => expect(asked()).not.toEqual([]));
+    await expect.poll(asked).not.toEqual([]);
     expect(await on.count("#key-dialog")).toBe(0);
     await on.click("#give-key");
     await on.until(`document.querySelector("#key-dialog[open]")`);

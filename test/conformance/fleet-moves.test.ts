@@ -159,7 +159,7 @@ describe.skipIf(NATS_SERVER === null)("an answer whose machine is killed", () =>
     const body = { messages, format, think: false, temperature: 1.5, seed: 7 };
     const whole = await Array.fromAsync(stream(`${desk.url}/api/chat`, body));
     const moving = Array.fromAsync(stream(`${desk.url}/api/chat`, body));
-    const victim = await vi.waitFor(async () => await busyOf(workers), { interval: 20, timeout: 5000 });
+    const victim = await vi.waitFor(async () => await busyOf(workers), { interval: 20, timeout: 60_000 });
     // Its tokens come with its signs of life.
     await sleep(3 * ALIVE_MS);
     await kill(victim);

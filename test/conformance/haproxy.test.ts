@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI, { toFile } from "openai";
@@ -151,6 +152,17 @@ describe.skipIf(HAPROXY === null)("configs/fleet/haproxy.cfg", () => {
       expect([path, status, headers.get("content-type")]).toEqual([path, 403, "application/json"]);
     }
     expect((await fetch(`${proxy.url}/api/models`)).status).toBe(200);
+  });
+
+  test("waits for machines that are held up for some seconds", async () => {
+    for (const daemon of daemons) daemon.kill("SIGSTOP");
+    try {
+      await sleep(3000);
+      expect((await fetch(`${proxy.url}/health`)).status).toBe(200);
+    } finally {
+      for (const daemon of daemons) daemon.kill("SIGCONT");
+    }
+    expect(await ask({})).toBe(200);
   });
 
   // The last ones, on machines of their own: these are gone after each try.

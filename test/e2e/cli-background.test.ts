@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { LLAMA_CPP_BUILD } from "../../wasm/llama-cpp-build.ts";
 import { ipcAddress } from "../support/ipc-address.ts";
 import { cleanEnv, type CliResult, LAUNCHER, runCli } from "./cli-process.ts";
@@ -140,7 +140,7 @@ describe.skipIf(process.platform === "win32")("a daemon in the foreground", () =
     const ended = once(child, "exit");
     child.kill(signal);
     await ended;
-    await vi.waitFor(async () => expect(await answers()).toBe(false), { timeout: 15_000, interval: 200 });
+    await expect.poll(answers, { interval: 200 }).toBe(false);
   });
 });
 

@@ -14,7 +14,7 @@ test("an engine runs where packages are links, as pnpm installs them", async () 
   const home = linkedInstallation(folder);
   const script = `
     const { createEngineStarter } = await import(${JSON.stringify(pathToFileURL(path.join(home, "src/engine/start-engine.ts")).href)});
-    const start = createEngineStarter({ loadTimeoutMs: 25_000, stallTimeoutMs: 25_000 });
+    const start = createEngineStarter({ loadTimeoutMs: 120_000, stallTimeoutMs: 120_000 });
     const engine = await start(${JSON.stringify(engineSpec(writeModel(folder, "model", tinyLlama())))});
     const onEvent = ({ type }) => type === "done" && console.log(type);
     await engine.generate(${JSON.stringify(promptRequest("Once"))}, onEvent, new AbortController().signal);

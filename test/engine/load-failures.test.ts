@@ -15,8 +15,8 @@ let good: string;
 const pids: number[] = [];
 
 const start = createEngineStarter({
-  loadTimeoutMs: 25_000,
-  stallTimeoutMs: 25_000,
+  loadTimeoutMs: 120_000,
+  stallTimeoutMs: 120_000,
   spawn: (command, args, options) => {
     const child = spawnTestEngine(command, args, options);
     pids.push(child.pid ?? 0);

@@ -161,13 +161,13 @@ export class BatchMachines {
         leave();
         await connection.close();
         await batches.close();
-        rmSync(folder, { recursive: true });
+        rmSync(folder, { recursive: true, maxRetries: 10 });
       },
       close: async () => {
         leave();
         await batches.close();
         await connection.close();
-        rmSync(folder, { recursive: true });
+        rmSync(folder, { recursive: true, maxRetries: 10 });
       },
     };
     this.#machines.add(machine);
@@ -178,7 +178,7 @@ export class BatchMachines {
     await Promise.all([...this.#machines].map(async (machine) => await machine.close()));
     if (!hasStreams) return;
     const nats = await connect({ servers: this.#url });
-    const { streams } = await jetstreamManager(nats);
+    const { streams } = await jetstreamManager(nats, { timeout: 60_000 });
     for (const kind of STREAMS) await streams.delete(streamName(this.#prefix, kind));
     await nats.close();
   }

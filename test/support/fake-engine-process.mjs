@@ -71,6 +71,7 @@ const answers = {
   "ends before the cancel": {
     load: () => [{ type: "loaded", info }],
     generate: ({ call }) => [{ type: "events", call, events: [{ type: "start" }] }],
+    embed: ({ call }) => [{ type: "embedded", call, result: { vector: [1, 0], tokens: 2 } }],
     cancel: ({ call }) => [
       {
         type: "events",

@@ -4,6 +4,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import os from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
 import { findProgram } from "./find-program.ts";
 import { freePorts } from "./free-ports.ts";
 import { SELF_SIGNED } from "./self-signed-certificate.ts";
@@ -11,7 +13,7 @@ import { SELF_SIGNED } from "./self-signed-certificate.ts";
 /** nats-server as Debian has it; null where it is not installed, and an error on CI. */
 export const NATS_SERVER = findProgram("nats-server");
 /** A server listens within a tenth of a second; this only ends what hangs. */
-const START_DEADLINE_MS = 30_000;
+const START_DEADLINE_MS = 120_000;
 /** How often the file with the ports is looked for. */
 const LOOK_EVERY_MS = 20;
 
@@ -64,7 +66,7 @@ export function startNats(options: NatsOptions = {}): Promise<NatsServer> {
   return startServer(options, null);
 }
 
-/** Starts servers that form one cluster, with JetStream on each, and waits until they have found a leader. */
+/** Starts servers that form one cluster, with JetStream on each, and waits until they have found a leader and each other. */
 export async function startNatsCluster(size = 3, options: NatsOptions = {}): Promise<NatsServer[]> {
   const routes = (await freePorts(size)).map((port) => `nats://127.0.0.1:${port}`);
   const places = routes.map((url, index) => ({ name: `n${index + 1}`, url, routes }));
@@ -80,10 +82,32 @@ export async function startNatsCluster(size = 3, options: NatsOptions = {}): Pro
         throw new Error(`no leader:\n${servers.map((server) => server.logs()).join("\n")}`);
       await sleep(LOOK_EVERY_MS);
     }
+    // Those of a configuration's own need passwords.
+    if (options.configFile === undefined) await untilCopied(servers, deadline);
     return servers;
   } catch (error) {
     await Promise.all(servers.map((server) => server.stop()));
     throw error;
+  }
+}
+
+/** Waits until the leader has heard of all servers, and so gives a stream a copy on each of them. */
+async function untilCopied(servers: readonly NatsServer[], deadline: number): Promise<void> {
+  const nats = await connect({ servers: servers.map(({ url }) => url) });
+  try {
+    const { streams } = await jetstreamManager(nats, { checkAPI: false });
+    for (;;) {
+      try {
+        await streams.add({ name: "probe", subjects: ["probe"], num_replicas: servers.length });
+        await streams.delete("probe");
+        return;
+      } catch (error) {
+        if (Date.now() > deadline) throw error;
+        await sleep(LOOK_EVERY_MS);
+      }
+    }
+  } finally {
+    await nats.close();
   }
 }
 

@@ -33,7 +33,7 @@ export const onGpu: Partial<EngineSpec> = {
 };
 
 /** A software adapter compiles shaders for seconds, beside other tests on two cores. */
-export const GPU_TEST_TIMEOUT_MS = 180_000;
+export const GPU_TEST_TIMEOUT_MS = 600_000;
 
 /** How engines on a GPU behave otherwise than those of a test. */
 type GpuEngineOptions = Partial<

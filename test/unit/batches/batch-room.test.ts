@@ -72,13 +72,13 @@ test("while there is no room for the model, lines are not tried one after the ot
     if (hasRoom) return await echo(line, signal);
     return { status: 503, body: "{}", retryable: true, retryAfterSecs: 2 };
   });
-  const { id } = await create(room, named(500));
+  const { id } = await create(room, named(50));
   await expect.poll(() => tries, { interval: 5 }).toBeGreaterThan(0);
   await new Promise((resolve) => setTimeout(resolve, 200));
   // Those that were under way at once.
   expect(tries).toBeLessThan(10);
   hasRoom = true;
-  expect(await results(room, id)).toHaveLength(500);
+  expect(await results(room, id)).toHaveLength(50);
 });
 
 test("a batch whose lines are refused again and again says why, until one is answered", async () => {

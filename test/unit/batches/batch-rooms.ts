@@ -42,7 +42,7 @@ export class BatchRooms {
     });
     afterEach(async () => {
       await Promise.all(this.#rooms.splice(0).map((room) => room.close()));
-      rmSync(this.folder, { recursive: true });
+      rmSync(this.folder, { recursive: true, maxRetries: 10 });
     });
   }
 

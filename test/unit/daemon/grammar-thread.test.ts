@@ -87,7 +87,7 @@ describe("the thread that makes grammars", () => {
     await expect(left).rejects.toThrow("gone");
     expect(await next).toMatchObject({ kind: "made" });
     await patient.close();
-  }, 30_000);
+  }, 100_000);
 
   test("makes once what several requests wait for", async () => {
     const leave = new AbortController();

@@ -65,7 +65,10 @@ it("takes away and replaces a file that another process has open for a moment", 
       const database = new DatabaseSync(process.argv[1]);
       database.exec("BEGIN EXCLUSIVE");
       console.log("open");
-      setTimeout(() => process.exit(), 50);`;
+      setTimeout(() => {
+        database.close();
+        process.exit();
+      }, 50);`;
     const child = spawn(process.execPath, ["--input-type=module", "-e", program, old], {
       stdio: ["ignore", "pipe", "inherit"],
     });

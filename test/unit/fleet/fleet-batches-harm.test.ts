@@ -26,7 +26,7 @@ import {
 import { NATS_SERVER, type NatsServer, startNats } from "../../support/nats-server.ts";
 
 const HOUR_MS = 3_600_000;
-const FAST = { interval: 20, timeout: 20_000 };
+const FAST = { interval: 20 };
 
 const batchOf = async ({ batches }: BatchMachine, id: string): Promise<Batch> =>
   await batches.batch(undefined, TEXT_API, id);
@@ -288,7 +288,7 @@ describe.skipIf(NATS_SERVER === null)("what harms batches of a fleet", () => {
     })();
     while ((await one.batches.files(query)).items.length > 0);
     await removed;
-    expect(performance.now() - begun).toBeLessThan(5000);
+    expect(performance.now() - begun).toBeLessThan(30_000);
   });
 
   test("news that comes all the time is looked at now and then", async () => {

@@ -47,7 +47,7 @@ async function restart(nats: NatsServer, connection: FleetConnection, change: ()
   await expect.poll(() => connection.isConnected, { interval: 10 }).toBe(false);
   change();
   await nats.restart();
-  await expect.poll(() => connection.isConnected, { interval: 10, timeout: 10_000 }).toBe(true);
+  await expect.poll(() => connection.isConnected, { interval: 10 }).toBe(true);
 }
 
 describe.skipIf(NATS_SERVER === null)("records of a fleet", () => {
@@ -61,7 +61,7 @@ describe.skipIf(NATS_SERVER === null)("records of a fleet", () => {
     for (const answer of [await records.get("a"), await records.erase("a"), await records.isErased("a")])
       expect(answer).toBeInstanceOf(RecordsAway);
     await nats.restart();
-    await expect.poll(async () => await records.get("a"), { interval: 20, timeout: 10_000 }).toEqual(RECORD);
+    await expect.poll(async () => await records.get("a"), { interval: 20 }).toEqual(RECORD);
     expect(await records.get("b")).toBeUndefined();
     expect(await records.erase("a")).toBeUndefined();
     expect(await records.isErased("a")).toBe(true);
@@ -95,7 +95,8 @@ describe.skipIf(NATS_SERVER === null)("records of a fleet", () => {
     connection.nats?.subscribe("$JS.API.STREAM.PURGE.>", { callback: () => void told.push("purge") });
     await connection.nats?.flush();
     expect(await records.erase("a")).toBeUndefined();
-    expect(told).toEqual(["t.kept.a.erased", "purge"]);
+    // On a busy machine, a request may be sent again.
+    expect([...new Set(told)]).toEqual(["t.kept.a.erased", "purge"]);
     expect(await records.get("a")).toBeUndefined();
   });
 
@@ -123,7 +124,7 @@ describe.skipIf(NATS_SERVER === null)("records of a fleet", () => {
     expect(sharing.problem).toMatch(told);
     news.length = 0;
     await restart(nats, connection, () => writeFileSync(conf, before));
-    await expect.poll(async () => await place.home(), { interval: 20, timeout: 5000 }).toBe("fleet");
+    await expect.poll(async () => await place.home(), { interval: 20 }).toBe("fleet");
     expect(news).toEqual(["fleet: files and batches are shared again"]);
   });
 

@@ -5,7 +5,7 @@ import { toBatchObject } from "../../../src/dialects/openai/batches/batch-object
 import { BatchMachines, createBatch, named, nameModel, TEXT_API } from "../../support/batch-machines.ts";
 import { NATS_SERVER, startNats } from "../../support/nats-server.ts";
 
-const FAST = { interval: 20, timeout: 20_000 };
+const FAST = { interval: 20 };
 const NO_MEMORY = "There is no memory for the model.";
 
 test.skipIf(NATS_SERVER === null)(

@@ -95,7 +95,8 @@ describe("a grammar", () => {
     }, NEVER);
     const turn = await longestTurn(async () => await make(work));
     expect(sent).toEqual([work]);
-    expect(turn).toBeLessThan(60);
+    // A few milliseconds; collections of garbage that other tests have left count as well.
+    expect(turn).toBeLessThan(200);
   });
 
   test("that cannot be said is told, wherever that is found out", async () => {

@@ -20,7 +20,7 @@ it.skipIf(!hasNodeAlong).each(["deno", "bun"])(
   async (name) => {
     // With the flag the next process would hand over as well, forever.
     const args = ["--import", poseAs(name), LAUNCHER, "--version"];
-    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 20_000 });
+    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 120_000 });
     expect(stdout).toMatch(/^\d+\.\d+\.\d+ \(llama\.cpp b\d+\)\n$/);
   },
 );

@@ -8,7 +8,7 @@ export async function temporaryFolder(): Promise<string> {
   const folder = await realpath(await mkdtemp(path.join(os.tmpdir(), "daybreak-models-")));
   // What was being written when a test ended may still appear in it.
   onTestFinished(
-    async () => await rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 }),
+    async () => await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }),
   );
   return folder;
 }

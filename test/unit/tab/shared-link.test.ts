@@ -45,6 +45,11 @@ const ask = (id: number): FetchMessage => ({
   body: undefined,
 });
 
+/** Waits for what the locks and channels between tabs bring about. */
+const until = async (condition: () => boolean): Promise<void> => {
+  await expect.poll(condition, { interval: 5 }).toBe(true);
+};
+
 let links: SharedLink[] = [];
 let key = "";
 
@@ -66,7 +71,7 @@ function openTab() {
 /** Two tabs; the first runs the engine. */
 async function openTwo() {
   const first = openTab();
-  await vi.waitUntil(() => workers.length === 1);
+  await until(() => workers.length === 1);
   const second = openTab();
   workers[0]!.says(READY);
   await Promise.all([first.link.ready, second.link.ready]);
@@ -95,11 +100,11 @@ describe("an engine that tabs share", () => {
     const { first, second, worker } = await openTwo();
     first.link.send(ask(1));
     second.link.send(ask(1));
-    await vi.waitUntil(() => worker.told.filter(({ type }) => type === "request").length === 2);
+    await until(() => worker.told.filter(({ type }) => type === "request").length === 2);
     const ids = worker.told.flatMap(({ type, id }) => (type === "request" ? [id] : []));
     expect(new Set(ids).size).toBe(2);
     for (const id of ids) worker.says({ type: "head", id, status: 200, headers: [["x", String(id)]] });
-    await vi.waitUntil(() => second.answers.length === 1);
+    await until(() => second.answers.length === 1);
     expect(first.answers).toEqual([{ type: "head", id: 1, status: 200, headers: [["x", String(ids[0])]] }]);
     expect(second.answers).toEqual([{ type: "head", id: 1, status: 200, headers: [["x", String(ids[1])]] }]);
   });
@@ -107,10 +112,10 @@ describe("an engine that tabs share", () => {
   test("ends the requests of a tab that goes", async () => {
     const { second, worker } = await openTwo();
     second.link.send(ask(1));
-    await vi.waitUntil(() => worker.told.some(({ type }) => type === "request"));
+    await until(() => worker.told.some(({ type }) => type === "request"));
     const { id } = worker.told.find(({ type }) => type === "request")!;
     second.link.end(new Error("closed"));
-    await vi.waitUntil(() => worker.told.some(({ type }) => type === "abort"));
+    await until(() => worker.told.some(({ type }) => type === "abort"));
     expect(worker.told.at(-1)).toEqual({ type: "abort", id });
   });
 
@@ -119,17 +124,17 @@ describe("an engine that tabs share", () => {
     second.link.send(ask(1));
     first.link.end(new Error("closed"));
     expect(worker.isEnded).toBe(true);
-    await vi.waitUntil(() => workers.length === 2);
+    await until(() => workers.length === 2);
     expect(second.lost).toMatchObject([{ code: "engine_crashed" }]);
     second.link.send(ask(2));
     workers[1]!.says(READY);
-    await vi.waitUntil(() => workers[1]!.told.some(({ type }) => type === "request"));
+    await until(() => workers[1]!.told.some(({ type }) => type === "request"));
     expect(workers[1]!.told.filter(({ type }) => type === "request")).toHaveLength(1);
   });
 
   test("is not started twice by a tab that comes while it starts", async () => {
     const first = openTab();
-    await vi.waitUntil(() => workers.length === 1);
+    await until(() => workers.length === 1);
     const second = openTab();
     workers[0]!.says(READY);
     await Promise.all([first.link.ready, second.link.ready]);
@@ -140,11 +145,11 @@ describe("an engine that tabs share", () => {
 
   test("is tried by the next tab when it could not be started", async () => {
     const first = openTab();
-    await vi.waitUntil(() => workers.length === 1);
+    await until(() => workers.length === 1);
     const second = openTab();
     workers[0]!.says({ type: "refused", code: "insufficient_memory", message: "too large" });
     await expect(first.link.ready).rejects.toMatchObject({ code: "insufficient_memory" });
-    await vi.waitUntil(() => workers.length === 2);
+    await until(() => workers.length === 2);
     workers[1]!.says(READY);
     expect(await second.link.ready).toMatchObject({ alias: "tiny" });
   });

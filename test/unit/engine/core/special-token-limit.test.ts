@@ -23,5 +23,6 @@ test.each([
 ])("%s is taken, quickly", (_, text) => {
   const startedAt = performance.now();
   expect(() => checkSpecialTokens(text)).not.toThrow();
-  expect(performance.now() - startedAt).toBeLessThan(500);
+  // Milliseconds; one that searches anew from each sign takes minutes.
+  expect(performance.now() - startedAt).toBeLessThan(10_000);
 });

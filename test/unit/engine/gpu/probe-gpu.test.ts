@@ -1,18 +1,22 @@
 import fs from "node:fs";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { spawnEngine } from "../../../../src/engine/launch.ts";
 import { probeGpu } from "../../../../src/engine/gpu/probe-gpu.ts";
 import { temporaryFolder } from "../../../support/engine-fixture.ts";
 
 const folder = temporaryFolder();
-afterAll(() => fs.rmSync(folder, { recursive: true }));
+afterAll(() => fs.rmSync(folder, { recursive: true, maxRetries: 10 }));
 
 /** A Dawn of JavaScript, whose adapters do what their names say. */
 const FAKE = `
+import fs from "node:fs";
 const names = NAMES;
 const open = (name) => {
   if (name === "crashes") process.abort();
-  if (name === "hangs") for (;;);
+  if (name === "hangs") {
+    fs.writeSync(2, "hangs");
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+  }
   if (name === "throws") throw new Error("it is broken\\nfor good");
   const features = new Set(name === "has no f16" ? [] : ["shader-f16", "subgroups"]);
   return {
@@ -71,7 +75,17 @@ describe("the probe", () => {
   });
 
   test("an adapter that hangs is given up at the deadline", async () => {
-    const { adapters } = await probeGpu({ dawnPath: fakeDawn("hangs", "works"), deadlineMs: 4000 });
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { adapters } = await probeGpu({
+      dawnPath: fakeDawn("hangs", "works"),
+      deadlineMs: 4000,
+      spawn: (command, args, options) => {
+        const child = spawnEngine(command, args, options);
+        child.stderr?.on("data", (data) => String(data) === "hangs" && vi.advanceTimersByTime(4000));
+        return child;
+      },
+    });
     expect(adapters.map((each) => [each.name, each.problem])).toEqual([
       ["works", undefined],
       ["hangs", expect.stringMatching(/^The process that opened the driver did not answer for 4 s\. ./)],
@@ -107,7 +121,7 @@ describe("the probe", () => {
 
   test("has no right but to read Dawn and its own code, and sees no secret", async () => {
     let seen: { args: readonly string[]; env: Readonly<Record<string, string>> } | undefined;
-    process.env["HUB_TOKEN"] = "secret";
+    vi.stubEnv("HUB_TOKEN", "secret");
     await probeGpu({
       dawnPath: fakeDawn("works"),
       spawn: (command, args, options) => {
@@ -115,7 +129,6 @@ describe("the probe", () => {
         return spawnEngine(command, args, options);
       },
     });
-    delete process.env["HUB_TOKEN"];
     const rights = seen?.args.filter((arg) => arg.startsWith("--allow-") || arg === "--permission");
     expect(rights?.map((right) => right.split("=", 1)[0])).toEqual([
       "--permission",

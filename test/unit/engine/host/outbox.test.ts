@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { Outbox } from "../../../../src/engine/host/outbox.ts";
 import type { TokenLogprob } from "../../../../src/engine/protocol/generation.ts";
 import type { EngineMessage } from "../../../../src/engine/protocol/messages.ts";
@@ -54,7 +54,7 @@ describe("events on their way to the daemon", () => {
     const { outbox, sent } = slowChannel();
     outbox.pushEvent(1, event);
     expect(sent).toEqual([]);
-    await vi.waitFor(() => expect(sent).toHaveLength(1));
+    await expect.poll(() => sent).toHaveLength(1);
     expect(sent).toEqual([{ type: "events", call: 1, events: [event] }]);
   });
 

@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { sha256 } from "../../../support/fixture-hub-content.ts";
 import type { FixtureHub } from "../../../support/fixture-hub.ts";
 import { content, failureOf, fixtureHub, pull, REPO, SPEC, storeAt, untilBytes } from "./hub-test.ts";
@@ -203,9 +203,14 @@ describe("a server that misbehaves in the middle", () => {
     const setting = await scene();
     const never = new Promise<void>(() => {});
     setting.hub.failNext(STORED, { pause: { after: 100, until: never } });
-    const { store, waits } = storeAt(setting.cacheDir, setting.hub, { stallTimeoutMs: 400 });
+    const stallTimeoutMs = 60_000;
+    const { store, waits } = storeAt(setting.cacheDir, setting.hub, { stallTimeoutMs });
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { reached, onProgress } = untilBytes(1);
+    void reached.then(() => vi.advanceTimersByTime(stallTimeoutMs));
 
-    const { files } = await pull(store);
+    const { files } = await pull(store, { onProgress });
 
     await expectWhole(setting, files);
     expect(waits).toEqual([500]);
