@@ -120,11 +120,15 @@ describe.skipIf(NATS_SERVER === null)("files in a fleet", () => {
     const [one, two] = await fleetOf("one", "two");
     await pull(one);
     let restarted: Promise<void> | undefined;
-    const pulling = pull(two, undefined, (line) => {
-      if (!line.includes("comes from one")) return;
-      restarted ??= nats.kill("SIGKILL").then(() => nats.restart());
-    });
-    const lines = await pulling.finally(() => restarted);
+    let lines: string;
+    try {
+      lines = await pull(two, undefined, (line) => {
+        if (!line.includes("comes from one")) return;
+        restarted ??= nats.kill("SIGKILL").then(() => nats.restart());
+      });
+    } finally {
+      await restarted;
+    }
     expect(restarted).toBeDefined();
     expect(lines).toContain('"status":"success"');
     expect(bodies()).toHaveLength(1);
