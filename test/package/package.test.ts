@@ -19,10 +19,7 @@ import { SYSTEM_NODE, SYSTEM_NODE_VERSION, SYSTEM_PATH } from "../e2e/system-nod
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** Building, packing and installing from a warm cache takes 20 seconds; a cold one waits for the registry. */
-const INSTALL_DEADLINE_MS = 240_000;
-
-/** Two seconds on an idle machine. */
-const CONVERSATION_DEADLINE_MS = 60_000;
+const INSTALL_DEADLINE_MS = 600_000;
 
 const execute = promisify(execFile);
 
@@ -113,7 +110,7 @@ describe("the package", () => {
     expect(files.filter((file) => isSource(file) || file.includes("test/"))).toEqual([]);
   });
 
-  it("serves under the Node that runs these tests", { timeout: CONVERSATION_DEADLINE_MS }, async () => {
+  it("serves under the Node that runs these tests", async () => {
     expect(await converse(process.execPath)).toEqual(conversation);
   });
 });
@@ -138,13 +135,13 @@ describe.skipIf(chromium === undefined)("the export for browsers", () => {
     return await page.evaluate("document.querySelector('pre').textContent");
   }
 
-  it("runs in a page without a bundler", { timeout: CONVERSATION_DEADLINE_MS }, async () => {
+  it("runs in a page without a bundler", async () => {
     cpSync(path.join(EXAMPLES, "browser"), path.join(folder, "app"), { recursive: true });
     await using server = await startStaticServer(path.join(folder, "app"));
     expect(await converseInPage(`${server.url}/`)).toMatch(/^Daybreak .+\n\(done\)$/s);
   });
 
-  it("has types, and runs in a page that Vite has built", { timeout: CONVERSATION_DEADLINE_MS }, async () => {
+  it("has types, and runs in a page that Vite has built", async () => {
     const project = path.join(folder, "app/vite");
     cpSync(path.join(EXAMPLES, "vite"), project, { recursive: true });
     const compiler = path.join(ROOT, "node_modules/typescript/bin/tsc");
@@ -185,17 +182,13 @@ describe("the package under the Node of the system", () => {
     },
   );
 
-  it.skipIf(packageName === "")(
-    "serves with the optional package, which npm puts beside it",
-    { timeout: CONVERSATION_DEADLINE_MS },
-    async () => {
-      const beside = path.join(folder, "app/node_modules", packageName);
-      symlinkSync(path.join(ROOT, "node_modules", packageName), beside, "junction");
-      try {
-        expect(await converse(SYSTEM_NODE)).toEqual(conversation);
-      } finally {
-        rmSync(beside);
-      }
-    },
-  );
+  it.skipIf(packageName === "")("serves with the optional package, which npm puts beside it", async () => {
+    const beside = path.join(folder, "app/node_modules", packageName);
+    symlinkSync(path.join(ROOT, "node_modules", packageName), beside, "junction");
+    try {
+      expect(await converse(SYSTEM_NODE)).toEqual(conversation);
+    } finally {
+      rmSync(beside);
+    }
+  });
 });
