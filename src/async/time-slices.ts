@@ -1,6 +1,4 @@
-/** Calls back in the next turn of the event loop; pages have no setImmediate. */
-const inNextTurn: (callback: () => void) => void =
-  "setImmediate" in globalThis ? setImmediate : (callback) => setTimeout(callback);
+import { inNextTurn } from "./in-next-turn.ts";
 
 const waiting: (() => void)[] = [];
 

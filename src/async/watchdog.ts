@@ -1,35 +1,61 @@
+import { inNextTurn } from "./in-next-turn.ts";
+
 type Timer = ReturnType<typeof setTimeout>;
+
+/** Maximum delay of a timer; a longer one would fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** In which the time of a watchdog passes. */
+const STEPS = 10;
 
 /** A timer that keeps no process alive. */
 export function backgroundTimer(callback: () => void, milliseconds: number): Timer {
   const timer = setTimeout(callback, milliseconds);
-  // A page has numbers for timers, and nothing that they keep alive.
-  if (typeof timer === "object") timer.unref();
+  letEnd(timer);
   return timer;
 }
 
-/** Calls back when it has not been reset for a while. */
+/**
+ * Calls back, once, when it has not been reset for a while. It counts steps instead of reading a clock: when this process
+ * itself is held up (a laptop sleeps, SIGSTOP, a machine that swaps), that is one step, however long it takes. What has
+ * arrived by then is read before silence counts.
+ */
 export class Watchdog {
-  readonly #milliseconds: number;
   readonly #onSilence: () => void;
-  #timer: Timer;
+  readonly #timer: Timer | undefined;
+  #stepsLeft = STEPS;
 
+  /** @param milliseconds Infinity: it never calls back */
   constructor(milliseconds: number, onSilence: () => void) {
-    this.#milliseconds = milliseconds;
     this.#onSilence = onSilence;
-    this.#timer = backgroundTimer(onSilence, milliseconds);
+    if (!Number.isFinite(milliseconds)) return;
+    this.#timer = setInterval(() => this.#step(), Math.min(Math.ceil(milliseconds / STEPS), MAX_TIMER_MS));
+    letEnd(this.#timer);
   }
 
   reset(): void {
-    if (typeof this.#timer === "object") {
-      this.#timer.refresh();
-    } else {
-      clearTimeout(this.#timer);
-      this.#timer = backgroundTimer(this.#onSilence, this.#milliseconds);
-    }
+    // The present step has begun before.
+    this.#stepsLeft = STEPS + 1;
   }
 
   stop(): void {
-    clearTimeout(this.#timer);
+    clearInterval(this.#timer);
+    this.#stepsLeft = Number.POSITIVE_INFINITY;
   }
+
+  #step(): void {
+    this.#stepsLeft -= 1;
+    if (this.#stepsLeft > 0) return;
+    // Timers come before what has arrived.
+    inNextTurn(() => {
+      if (this.#stepsLeft > 0) return;
+      this.stop();
+      this.#onSilence();
+    });
+  }
+}
+
+/** Has a timer keep no process alive. A page has numbers for timers, and nothing that they keep alive. */
+function letEnd(timer: Timer): void {
+  if (typeof timer === "object") timer.unref();
 }

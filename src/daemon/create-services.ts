@@ -73,7 +73,10 @@ export async function createServices(
     powerPreference: config.gpu.power_preference,
     sandbox: config.sandbox,
   });
-  const wall = new SandboxFinder({ mode: config.sandbox });
+  const wall = new SandboxFinder({
+    mode: config.sandbox,
+    onProblem: (problem) => logger.warn(`Only Node's permission model confines engines. ${problem}`),
+  });
   // A failure is reported when a model that needs the wall is loaded.
   void wall.find().catch(() => {});
   const engine = await EngineImage.prepare(

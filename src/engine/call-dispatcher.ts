@@ -1,5 +1,5 @@
 import { abortable } from "../async/abortable.ts";
-import { backgroundTimer, Watchdog } from "../async/watchdog.ts";
+import { Watchdog } from "../async/watchdog.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { CancelDeadline } from "./cancel-deadline.ts";
 import type { DaemonMessage, EngineMessage } from "./protocol/messages.ts";
@@ -109,7 +109,7 @@ export class CallDispatcher {
     if (!call.abandoned) {
       this.#options.post({ type: "cancel", call: id });
       call.abandoned = true;
-      this.#watchCancel(id, call);
+      this.#watchCancel(call);
     }
     const timeout = Promise.withResolvers<void>();
     const timer = setTimeout(timeout.resolve, CANCEL_WAIT_MS);
@@ -137,12 +137,10 @@ export class CallDispatcher {
     }
   }
 
-  #watchCancel(id: number, call: OpenCall): void {
+  #watchCancel(call: OpenCall): void {
     const allowedMs = Math.min(this.#cancelDeadline.allowedMs, this.#options.stallTimeoutMs);
-    const timer = backgroundTimer(() => {
-      if (this.#open.has(id)) this.#options.onUnresponsive(allowedMs);
-    }, allowedMs);
-    void call.settled.promise.then(() => clearTimeout(timer));
+    const watchdog = new Watchdog(allowedMs, () => this.#options.onUnresponsive(allowedMs));
+    void call.settled.promise.then(() => watchdog.stop());
   }
 
   /** Resolves when the engine has finished a call, or a slot is no longer kept. */

@@ -1,9 +1,6 @@
-import { backgroundTimer } from "../async/watchdog.ts";
+import { Watchdog } from "../async/watchdog.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { InferenceRequest } from "./inference.ts";
-
-/** Maximum delay of a timer; a longer one would fire immediately. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * A signal that aborts with its parent, or with `deadline_exceeded` when the time is up. Dispose it when the work is done,
@@ -12,7 +9,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 export class Deadline implements Disposable {
   readonly #controller = new AbortController();
   readonly #parent: AbortSignal;
-  readonly #timer: ReturnType<typeof setTimeout> | undefined;
+  readonly #watchdog: Watchdog;
   readonly #onParentAbort = () => this.#controller.abort(this.#parent.reason);
 
   /** @param limitMs Infinity: only the parent's limit */
@@ -20,9 +17,7 @@ export class Deadline implements Disposable {
     this.#parent = parent;
     if (parent.aborted) this.#onParentAbort();
     else parent.addEventListener("abort", this.#onParentAbort, { once: true });
-    if (Number.isFinite(limitMs)) {
-      this.#timer = backgroundTimer(() => this.#expire(limitMs), Math.min(limitMs, MAX_TIMER_MS));
-    }
+    this.#watchdog = new Watchdog(limitMs, () => this.#expire(limitMs));
   }
 
   get signal(): AbortSignal {
@@ -35,7 +30,7 @@ export class Deadline implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    clearTimeout(this.#timer);
+    this.#watchdog.stop();
     this.#parent.removeEventListener("abort", this.#onParentAbort);
   }
 

@@ -3,8 +3,8 @@ import { spawnSync } from "node:child_process";
 import { accessSync, constants, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
-/** Longest time that a start may take, in milliseconds. */
-const DEADLINE_MS = 10_000;
+/** Longest time that a start may take, in milliseconds. The first one reads over 100 MB from a disk that may be slow. */
+const DEADLINE_MS = 60_000;
 
 /** System packages of the libraries that Node's binaries need besides the C library. */
 const LIBRARY_PACKAGES = new Map([

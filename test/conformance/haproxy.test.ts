@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI, { toFile } from "openai";
@@ -151,6 +152,15 @@ describe.skipIf(HAPROXY === null)("configs/fleet/haproxy.cfg", () => {
   });
 
   // The last ones: a machine is gone after them.
+  test("waits for machines that are held up for some seconds", async () => {
+    for (const daemon of daemons) daemon.kill("SIGSTOP");
+    await sleep(3000);
+    const { status } = await fetch(`${proxy.url}/health`);
+    for (const daemon of daemons) daemon.kill("SIGCONT");
+    expect(status).toBe(200);
+    expect(await ask({})).toBe(200);
+  });
+
   test("sends nothing to a machine that drains, while what it answers goes on to its end", async () => {
     const answer = await stream(new AbortController().signal, 1500);
     const busy = daemons[(await activeRequests(daemons[0]!)) > 0 ? 0 : 1];

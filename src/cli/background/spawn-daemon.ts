@@ -12,8 +12,11 @@ import { lastLogLines, openDaemonLog } from "./daemon-log.ts";
 const LAUNCHER = fileURLToPath(new URL("src/launch/daybreak.mjs", PACKAGE_FOLDER));
 /** Keeps other processes from opening Node's inspector; on Windows only this flag does. */
 const NO_DEBUGGER = "--disable-sigusr1";
-/** A daemon listens before it loads a model: one that has not answered by then never will. */
-const LONGEST_SILENCE_MS = 30_000;
+/**
+ * A daemon listens before it loads a model, within a second or two. A first start from a cold disk, below a virus scanner, or
+ * on a machine without memory left takes far longer; one that ends instead is noticed at once.
+ */
+const LONGEST_SILENCE_MS = 180_000;
 
 interface BackgroundStart {
   /** Finds the daemon once it listens. */

@@ -2,7 +2,7 @@ import path from "node:path";
 import { Worker } from "node:worker_threads";
 import { abortable } from "../../async/abortable.ts";
 import { Mutex } from "../../async/mutex.ts";
-import { backgroundTimer } from "../../async/watchdog.ts";
+import { backgroundTimer, Watchdog } from "../../async/watchdog.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { GrammarResult, GrammarWork } from "../../schema/grammar-work.ts";
 
@@ -85,10 +85,10 @@ export class GrammarThread {
   async #ask(work: GrammarWork): Promise<GrammarResult> {
     const worker = (this.#worker ??= this.#start());
     const { promise, resolve, reject } = Promise.withResolvers<GrammarResult>();
-    const late = backgroundTimer(() => {
+    const late = new Watchdog(this.#mostMs, () => {
       resolve(tooLarge(work));
       void this.close();
-    }, this.#mostMs);
+    });
     const fail = (error: Error): void => (isExhausted(error) ? resolve(tooLarge(work)) : reject(error));
     const end = (): void => reject(new ServiceError("shutting_down", "The daemon is shutting down."));
     worker.on("message", resolve);
@@ -101,7 +101,7 @@ export class GrammarThread {
       worker.postMessage(work);
       return await promise;
     } finally {
-      clearTimeout(late);
+      late.stop();
       worker.off("message", resolve);
       worker.off("error", fail);
       worker.off("exit", end);

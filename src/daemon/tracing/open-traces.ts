@@ -9,8 +9,8 @@ import {
 import { BatchSpanProcessor, type SpanExporter, TracerProvider } from "@opentelemetry/sdk-trace";
 import { recordRequest, type TracedRequest } from "./request-spans.ts";
 
-/** Longest wait for spans to leave at shutdown: a collector that is down must not hold the daemon. */
-const CLOSE_MS = 2000;
+/** Longest wait for spans to leave at shutdown. A collector that is gone refuses them at once; only a silent one takes as long. */
+const CLOSE_MS = 10_000;
 
 interface TracesOptions {
   /** Base URL of an OTLP receiver, to which /v1/traces is added; absent: the variables OTEL_EXPORTER_OTLP_* say where. */

@@ -1,3 +1,4 @@
+import { Watchdog } from "../../async/watchdog.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { BlobLike } from "./platform.ts";
 import { templateTooSlow } from "./template-failure.ts";
@@ -44,7 +45,7 @@ const GPU_ENDING_MS = 180_000;
 export class LoadEnding {
   readonly #limitMs: number;
   readonly #onEndless: (error: ServiceError) => void;
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  #watchdog: Watchdog | undefined;
   #isOver = false;
 
   constructor(
@@ -59,14 +60,17 @@ export class LoadEnding {
 
   /** Handles a line of llama.cpp's log. */
   add(line: string): void {
-    if (this.#isOver || (this.#timer === undefined && !GRAPH_RESERVED.test(line))) return;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#onEndless(templateTooSlow(this.#limitMs / 1000)), this.#limitMs);
+    if (this.#isOver) return;
+    this.#watchdog?.reset();
+    if (!GRAPH_RESERVED.test(line)) return;
+    this.#watchdog ??= new Watchdog(this.#limitMs, () =>
+      this.#onEndless(templateTooSlow(this.#limitMs / 1000)),
+    );
   }
 
   /** Call this when the load has ended. */
   over(): void {
     this.#isOver = true;
-    clearTimeout(this.#timer);
+    this.#watchdog?.stop();
   }
 }

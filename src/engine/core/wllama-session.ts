@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { Watchdog } from "../../async/watchdog.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { DRAFT_NAME } from "./load-parameters.ts";
 import { LoadEnding, startLimitMs, tookTooLong } from "./action-limits.ts";
@@ -169,10 +170,10 @@ export class WllamaSession {
    */
   async #accepted(ask: () => Promise<ActionResult>, isChat: boolean, json: string): Promise<ActionResult> {
     const limitMs = startLimitMs(json);
-    const timer = setTimeout(() => {
+    const watchdog = new Watchdog(limitMs, () => {
       const blame = tookTooLong(isChat, limitMs);
       this.#lose(new EngineFatalError("a request was not accepted in time", { blame }));
-    }, limitMs);
+    });
     try {
       return await ask();
     } catch (error) {
@@ -181,7 +182,7 @@ export class WllamaSession {
         ? new EngineFatalError("a chat template was nested too deeply", { cause: error, blame })
         : error;
     } finally {
-      clearTimeout(timer);
+      watchdog.stop();
     }
   }
 

@@ -1,4 +1,5 @@
 import type { ChildProcess } from "node:child_process";
+import { Watchdog } from "../../async/watchdog.ts";
 import { ChildChannel } from "../channel/child-channel.ts";
 import { LastLines } from "../last-lines.ts";
 import { type SpawnEngine, spawnEngine } from "../launch.ts";
@@ -97,10 +98,10 @@ async function watch(
   if (child.stderr) output.watch(child.stderr);
   const messages: ProbeMessage[] = [];
   let isLate = false;
-  const timer = setTimeout(() => {
+  const watchdog = new Watchdog(deadlineMs, () => {
     isLate = true;
     child.kill("SIGKILL");
-  }, deadlineMs);
+  });
   const kill = (): void => void child.kill("SIGKILL");
   const channel = new ChildChannel<ProbeMessage, never>({
     child,
@@ -110,7 +111,7 @@ async function watch(
       const parsed = probeMessageSchema.safeParse(message);
       if (!parsed.success || messages.length === MAX_MESSAGES) return kill();
       messages.push(parsed.data);
-      timer.refresh();
+      watchdog.reset();
     },
     onProblem: kill,
   });
@@ -124,7 +125,7 @@ async function watch(
     );
   }).finally(() => {
     channel.finish();
-    clearTimeout(timer);
+    watchdog.stop();
   });
   const why = output.lastError ?? output.last;
   const line = why === undefined ? "" : ` (${why})`;

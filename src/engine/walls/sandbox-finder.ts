@@ -30,6 +30,10 @@ interface SandboxFinderOptions {
   readonly runtime?: string;
   readonly spawn?: SpawnEngine;
   readonly candidates?: () => Candidates;
+  /** Longest time for one wall, in milliseconds. */
+  readonly trialMs?: number;
+  /** Told when a wall that this machine has does not keep engines in, although none is required. */
+  readonly onProblem?: (problem: string) => void;
 }
 
 /** Walls to try, best first, and what is missing for the others. */
@@ -39,8 +43,8 @@ export interface Candidates {
 }
 
 /**
- * Finds the best wall that works on this machine by trying them once. Tries again only after the system lacked the
- * resources for a trial.
+ * Finds the best wall that works on this machine by trying them once. Tries again, if it has found none, only after the
+ * system lacked the resources for a trial, or the time.
  */
 export class SandboxFinder {
   readonly #options: SandboxFinderOptions;
@@ -80,26 +84,37 @@ export class SandboxFinder {
       runtime = process.execPath,
       spawn = spawnEngine,
       candidates = candidatesHere,
+      trialMs,
+      onProblem,
     } = this.#options;
     const problems: string[] = [];
+    let wasTried = false;
+    let wasLate = false;
     try {
       const { walls, missing } = candidates();
       problems.push(...missing);
       for (const wall of walls) {
-        const failure = await tryWall(wall, runtime, spawn);
+        wasTried = true;
+        const failure = await tryWall(wall, runtime, spawn, trialMs);
         if (failure === undefined) {
           const problem = problems.length > 0 ? problems.join(" ") : undefined;
           this.#state = { mode, wall: wall.name, parts: wall.parts, problem };
           return wall;
         }
-        problems.push(`${wall.name} does not work here (${failure}).`);
+        wasLate ||= failure.isLate;
+        const how = failure.isLate ? "could not be tried" : "does not work here";
+        problems.push(`${wall.name} ${how} (${failure.why}).`);
       }
     } catch (error) {
       // A lack of resources says nothing about the walls: the next engine tries again.
       if (exhaustedResource(error) !== undefined) this.#trial = undefined;
       problems.push(`The sandbox could not be tested: ${toError(error).message}.`);
     }
-    this.#state = { mode, wall: "none", parts: [], problem: [...problems, ...namespaceAdvice()].join(" ") };
+    if (wasLate) this.#trial = undefined;
+    const advice = wasLate ? ["The next engine tries again."] : namespaceAdvice();
+    const problem = [...problems, ...advice].join(" ");
+    this.#state = { mode, wall: "none", parts: [], problem };
+    if (mode === "auto" && wasTried) onProblem?.(problem);
     return undefined;
   }
 }

@@ -1,20 +1,33 @@
 import path from "node:path";
+import { Watchdog } from "../../async/watchdog.ts";
 import { exhaustedResource } from "../../errors/exhausted-resource.ts";
 import { killGroup } from "../process-signals.ts";
 import { LastLines } from "../last-lines.ts";
 import { engineRights, MINIMAL_ENVIRONMENT, NETWORK_CLOSER, type SpawnEngine } from "../launch.ts";
 import type { Wall } from "./wall.ts";
 
-/** Longest time for the trial, in milliseconds. */
-const DEADLINE_MS = 10_000;
+/** Longest time for the trial, in milliseconds; it takes a tenth of a second on an idle machine. */
+const DEADLINE_MS = 60_000;
 
 const KEPT_LINES = 5;
 
+/** How a trial failed. */
+interface TrialFailure {
+  readonly why: string;
+  /** There was no result in time: the wall may work, on a machine that is less busy. */
+  readonly isLate: boolean;
+}
+
 /**
- * Runs a small program with an engine's permissions inside a wall. Returns why that failed; undefined when it worked.
+ * Runs a small program with an engine's permissions inside a wall. Returns how that failed; undefined when it worked.
  * @throws the system's error when it lacks the resources to start a process, which says nothing about the wall
  */
-export async function tryWall(wall: Wall, runtime: string, spawn: SpawnEngine): Promise<string | undefined> {
+export async function tryWall(
+  wall: Wall,
+  runtime: string,
+  spawn: SpawnEngine,
+  deadlineMs = DEADLINE_MS,
+): Promise<TrialFailure | undefined> {
   const entry = path.join(import.meta.dirname, `trial-process${path.extname(import.meta.filename)}`);
   const readable = [
     NETWORK_CLOSER,
@@ -38,8 +51,12 @@ export async function tryWall(wall: Wall, runtime: string, spawn: SpawnEngine): 
   if (child.stderr) output.watch(child.stderr);
   child.stdout?.resume();
   child.stdin?.on("error", () => {});
-  const timer = setTimeout(() => killGroup(child), DEADLINE_MS);
-  const problem = await new Promise<string | undefined>((resolve, reject) => {
+  let isLate = false;
+  const watchdog = new Watchdog(deadlineMs, () => {
+    isLate = true;
+    killGroup(child);
+  });
+  const why = await new Promise<string | undefined>((resolve, reject) => {
     child.on("error", (error) => {
       if (exhaustedResource(error) === undefined) resolve(error.message);
       else reject(error);
@@ -48,6 +65,7 @@ export async function tryWall(wall: Wall, runtime: string, spawn: SpawnEngine): 
       if (code === 0) resolve(undefined);
       else resolve(output.lastError ?? output.last ?? `it exited with ${signal ?? `code ${code}`}`);
     });
-  }).finally(() => clearTimeout(timer));
-  return problem;
+  }).finally(() => watchdog.stop());
+  if (why === undefined) return undefined;
+  return { why: isLate ? `no result within ${deadlineMs / 1000} s` : why, isLate };
 }

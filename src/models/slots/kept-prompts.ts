@@ -17,8 +17,8 @@ const ENDING_TOKENS = 16;
 /** Longest time that unloading or loading a model waits for its prompts. */
 const MOST_MS = 15_000;
 
-/** An engine that does not answer for so long hangs, and is not waited for. */
-const ANSWER_MS = 3000;
+/** An engine that does not answer for so long hangs, and is not waited for; on a busy machine, others take seconds too. */
+const ANSWER_MS = 10_000;
 
 /** Shorter prompts are read again as quickly as they are restored. */
 const LEAST_TOKENS = 16;

@@ -179,6 +179,15 @@ describe("a loaded engine", () => {
     expect(await engine.exited).toMatchObject({ expected: false });
   });
 
+  test("that answers is not ended because its daemon was held up itself", async () => {
+    const engine = await play("dribbles", { stallTimeoutMs: 300 }).started;
+    const answer = generateText(engine, promptRequest("Hi"));
+    // As SIGSTOP does, in a turn of the event loop whose timers are next.
+    await new Promise(setImmediate);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+    expect(await answer).toBe("slow");
+  });
+
   test("that ignores a cancel is ended at the deadline, and the caller gets its own reason", async () => {
     const engine = await play("silent", { stallTimeoutMs: 300 }).started;
     const reason = new Error("the client went away");

@@ -9,7 +9,7 @@ describe("limits", () => {
   const LIMIT_MS = 60_000;
   const config = { engine: { request_timeout: "60s" } };
 
-  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] }));
   afterEach(() => void vi.useRealTimers());
 
   test("a request past its deadline ends with an error", async () => {
@@ -24,6 +24,7 @@ describe("limits", () => {
 
   test("a reader that stands still holds its slot no longer than the deadline", async () => {
     const all = setup({ config });
+    all.engine.script = endless;
     const { events } = await all.inference.generate(REQUEST, never);
     await events.next();
     vi.advanceTimersByTime(LIMIT_MS);

@@ -2,7 +2,7 @@ import { ChildProcess, type spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { startDaemon } from "../../../../src/cli/background/spawn-daemon.ts";
 import { DaemonClient } from "../../../../src/cli/client/daemon-client.ts";
 import { type FakeRoutes, startFakeDaemon } from "../fake-daemon.ts";
@@ -102,6 +102,27 @@ describe("startDaemon", () => {
       fakeSpawn("another daemon listens there\n", 1),
     );
     await expect(tooLate).resolves.toBeUndefined();
+  });
+
+  it("waits for minutes while its process lives, and no longer", async () => {
+    const fake = fakeSpawn("");
+    const { signal } = new AbortController();
+    const client = clientOf("/nonexistent/d.sock", signal);
+    let now = performance.now();
+    vi.spyOn(performance, "now").mockImplementation(() => now);
+    /** A daemon that answers after so many seconds. */
+    const after = async (seconds: number) => {
+      const begin = now;
+      vi.spyOn(client, "health").mockImplementation(async () => {
+        if (now - begin >= seconds * 1000) return "ok";
+        now += 20_000;
+        return undefined;
+      });
+      await startDaemon({ client, flags: [], logFile, env: {}, signal, spawn: fake.spawn });
+    };
+    await expect(after(120)).resolves.toBeUndefined();
+    await expect(after(1000)).rejects.toMatchObject({ message: expect.stringMatching(/does not answer/) });
+    vi.restoreAllMocks();
   });
 
   it("puts a large log aside", async () => {

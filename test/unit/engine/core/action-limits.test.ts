@@ -37,6 +37,15 @@ test("a large model has longer for the trials at the end of its load", () => {
   expect(errors).toEqual([]);
 });
 
+test("a load that goes on saying something is not ended", () => {
+  const { ending, errors } = watch();
+  for (let line = 0; line < 10; line += 1) {
+    ending.add(line === 0 ? RESERVED : "a trial");
+    vi.advanceTimersByTime(14_000);
+  }
+  expect(errors).toEqual([]);
+});
+
 test("a load that has ended is watched no longer", () => {
   const { ending, errors } = watch();
   ending.add(RESERVED);

@@ -73,9 +73,35 @@ describe("the wall around engines", () => {
     expect(wall.state.problem).toBeUndefined();
   });
 
-  test("may be missing where it is not required, and says what is missing", async () => {
-    const wall = new SandboxFinder({ mode: "auto", candidates: found([], ["bubblewrap is not installed."]) });
+  test("that is slow is tried again for the next engine, and said to be slow", async () => {
+    let isSlow = true;
+    const slow = wallOf("bubblewrap", "setInterval(() => {}, 1000)");
+    const problems: string[] = [];
+    const wall = new SandboxFinder({
+      mode: "auto",
+      candidates: () => ({ walls: [isSlow ? slow : works], missing: [] }),
+      get trialMs() {
+        return isSlow ? 100 : 60_000;
+      },
+      onProblem: (problem) => problems.push(problem),
+    });
     expect(await wall.find()).toBeUndefined();
+    const told = "bubblewrap could not be tried (no result within 0.1 s). The next engine tries again.";
+    expect([wall.state.problem, problems]).toEqual([told, [told]]);
+    isSlow = false;
+    expect((await wall.find())?.name).toBe("namespaces");
+  });
+
+  test("may be missing where it is not required, and says what is missing", async () => {
+    const problems: string[] = [];
+    const wall = new SandboxFinder({
+      mode: "auto",
+      candidates: found([], ["bubblewrap is not installed."]),
+      onProblem: (problem) => problems.push(problem),
+    });
+    expect(await wall.find()).toBeUndefined();
+    // A system without one is not a wall that fails.
+    expect(problems).toEqual([]);
     expect(wall.state.wall).toBe("none");
     expect(wall.state.problem).toMatch(/^bubblewrap is not installed\./);
   });

@@ -1,4 +1,6 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
+import { abortable } from "../../../../src/async/abortable.ts";
+import type { Engine } from "../../../../src/engine/engine.ts";
 import type { SlotResult } from "../../../../src/engine/protocol/slots.ts";
 import { KeptPrompts } from "../../../../src/models/slots/kept-prompts.ts";
 import { ModelSlots } from "../../../../src/models/slots/model-slots.ts";
@@ -110,4 +112,27 @@ test("a load that is cancelled while prompts are restored ends", async () => {
   await kept.save("m", new SlotEngine([countFrom(1, 20)]));
   const reason = new Error("nobody waits any more");
   await expect(kept.restore("m", new SlotEngine(), AbortSignal.abort(reason))).rejects.toBe(reason);
+});
+
+test("an engine that is held up for seconds is waited for", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout"] });
+  vi.spyOn(AbortSignal, "timeout").mockImplementation((millis) => {
+    const controller = new AbortController();
+    setTimeout(() => controller.abort(new Error("too late")), millis);
+    return controller.signal;
+  });
+  const { kept, counts } = await setup();
+  const engine = new SlotEngine([countFrom(1, 20)]);
+  const answer = engine.slots.bind(engine);
+  engine.slots = async (request: Parameters<Engine["slots"]>[0], signal?: AbortSignal) => {
+    if (request.action === "list")
+      await abortable(new Promise((resolve) => setTimeout(resolve, 8000)), signal ?? never);
+    return await answer(request);
+  };
+  const saving = kept.save("m", engine);
+  await vi.advanceTimersByTimeAsync(8000);
+  vi.useRealTimers();
+  await saving;
+  vi.restoreAllMocks();
+  expect(await counts()).toEqual([20]);
 });
