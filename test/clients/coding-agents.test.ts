@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { AgentWorkplace, RUN_TEST_MS } from "./agent-workplace.ts";
@@ -15,6 +15,8 @@ const ANSWERED = { code: 0, stdout: expect.stringContaining(ANSWER), stderr: exp
 vi.setConfig({ testTimeout: RUN_TEST_MS });
 
 let daemon: TestDaemon;
+/** How long the daemon's log was when the present try of a test began. */
+let logged = 0;
 
 beforeAll(async () => {
   daemon = await startDaemon({ args: ["--models-load", "", "--models-slots", "1"] });
@@ -28,11 +30,14 @@ beforeAll(async () => {
     await loadScripted(daemon, alias, { call, answer: ANSWER });
   }
 });
+beforeEach(() => {
+  logged = daemon.logs().length;
+});
 afterAll(() => daemon.stop());
 
-/** With which statuses the daemon has answered requests on a path. */
+/** With which statuses the daemon has answered requests of the present test on a path. */
 function statuses(path: string): Set<unknown> {
-  const lines = daemon.logs().split("\n");
+  const lines = daemon.logs().slice(logged).split("\n");
   const requests = lines.filter((line) => line.includes('"msg":"request"') && line.includes(`"${path}"`));
   return new Set(requests.map((line) => z.object({ status: z.number() }).parse(JSON.parse(line)).status));
 }

@@ -32,6 +32,27 @@ function answeredAt(daemons: readonly TestDaemon[]): number[] {
   );
 }
 
+interface Wait {
+  readonly asked: number;
+  readonly begun: number;
+}
+
+/**
+ * When an entrance was asked for what it has answered, and when the first token came, in Unix milliseconds, as it has logged it:
+ * the test's own process may be held up.
+ */
+function waitsAt(entrance: TestDaemon): Wait[] {
+  const lines = entrance
+    .logs()
+    .matchAll(
+      /"time":(\d+),"request_id":"(?!batch_req_).*"method":"POST".*"ms":(\d+),.*"first_token_ms":(\d+)/g,
+    );
+  return [...lines].map(([, ended, ms, first]) => {
+    const asked = Number(ended) - Number(ms);
+    return { asked, begun: asked + Number(first) };
+  });
+}
+
 test.skipIf(NATS_SERVER === null)(
   "a request at any entrance comes before the lines of a batch that has all slots of all machines",
   async () => {
@@ -58,17 +79,18 @@ test.skipIf(NATS_SERVER === null)(
     const waits: number[] = [];
     for (let time = 0; time < ASKED; time += 1) {
       for (const entrance of [...daemons, bare]) {
-        const asked = Date.now();
+        const before = waitsAt(entrance).length;
         const stream = await clientOf(entrance).chat.completions.create({
           model: FLEET_MODEL,
           max_tokens: 4,
           stream: true,
           messages: [{ role: "user", content: `Now, ${time}` }],
         });
-        let begun: number | undefined;
-        for await (const _ of stream) begun ??= Date.now();
-        waits.push((begun ?? 0) - asked);
-        const isBetween = (at: number): boolean => at > asked && at < (begun ?? 0);
+        expect(await Array.fromAsync(stream)).not.toEqual([]);
+        await expect.poll(() => waitsAt(entrance).length).toBe(before + 1);
+        const { asked = 0, begun = 0 } = waitsAt(entrance).at(-1) ?? {};
+        waits.push(begun - asked);
+        const isBetween = (at: number): boolean => at > asked && at < begun;
         const ended = daemons.map((daemon) => answeredAt([daemon]).filter(isBetween).length);
         // Where it is answered, lines that were under way may end; what would begin after them comes behind it.
         expect(Math.min(...ended)).toBeLessThanOrEqual(SLOTS);

@@ -9,8 +9,8 @@ const LINES = 200;
 const CREATED_AT_ONCE = 20;
 /** What a line takes. */
 const LINE_MS = 100;
-/** About a second, on a machine that does other things as well. */
-const SOON_MS = 3000;
+/** About a second, but for machines that do other things as well; behind the lines of the others it would be minutes. */
+const SOON_MS = 15_000;
 
 test.skipIf(NATS_SERVER === null)(
   "a small batch begins about at once beside 200 others that have lines for minutes",
@@ -18,6 +18,7 @@ test.skipIf(NATS_SERVER === null)(
     const nats = await startNats({ jetStream: true });
     onTestFinished(async () => await nats.stop());
     const fleet = new BatchMachines(nats.url, "t");
+    onTestFinished(async () => await fleet.close({ hasStreams: false }));
     const begunAt = new Map<string, number>();
     const runLine: RunLine = async (request, signal) => {
       const { line }: { line: string } = JSON.parse(request.body);
@@ -57,7 +58,6 @@ test.skipIf(NATS_SERVER === null)(
       `begun and ended after ${figures.map((pair) => pair.map(Math.round).join(" and ")).join(", ")} ms\n`,
     );
     for (const [begun] of figures) expect(begun).toBeLessThan(SOON_MS);
-    await fleet.close();
   },
   10 * 60_000,
 );

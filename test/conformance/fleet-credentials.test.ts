@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { nkeys } from "@nats-io/transport-node";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { temporaryFolder } from "../support/engine-fixture.ts";
 import { NATS_SERVER, type NatsServer, startNats } from "../support/nats-server.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
@@ -50,9 +50,9 @@ async function namesAt(daemon: TestDaemon): Promise<string[]> {
 describe.skipIf(NATS_SERVER === null)("a fleet on a server with an operator, accounts and TLS", () => {
   const [operator, home, neighbour] = [nkeys.createOperator(), nkeys.createAccount(), nkeys.createAccount()];
   const folder = temporaryFolder();
-  const daemons: TestDaemon[] = [];
   let nats: NatsServer;
 
+  /** For the present test, which may be tried again. */
   async function join(name: string, credentials: string, ca = nats.certificate.ca): Promise<TestDaemon> {
     const file = path.join(folder, `${name}.creds`);
     writeFileSync(file, credentials, { mode: 0o600 });
@@ -65,7 +65,7 @@ describe.skipIf(NATS_SERVER === null)("a fleet on a server with an operator, acc
         SERVICE_FLEET_TLS_CA: ca,
       },
     });
-    daemons.push(daemon);
+    onTestFinished(async () => await daemon.stop());
     return daemon;
   }
 
@@ -83,10 +83,7 @@ describe.skipIf(NATS_SERVER === null)("a fleet on a server with an operator, acc
       ].join("\n"),
     });
   });
-  afterAll(async () => {
-    await Promise.all(daemons.map((daemon) => daemon.stop()));
-    await nats.stop();
-  });
+  afterAll(async () => await nats.stop());
 
   test("is that of one account, whose users need no more than the subjects of the prefix", async () => {
     const [desk, attic, stranger] = await Promise.all([
@@ -95,16 +92,19 @@ describe.skipIf(NATS_SERVER === null)("a fleet on a server with an operator, acc
       join("stranger", credentialsOf(neighbour)),
     ]);
     for (const daemon of [desk, attic])
-      await expect.poll(async () => await namesAt(daemon), { timeout: 15_000 }).toEqual(["attic", "desk"]);
-    await expect.poll(async () => (await fleetOf(stranger)).connected, { timeout: 15_000 }).toBe(true);
+      await expect.poll(async () => await namesAt(daemon)).toEqual(["attic", "desk"]);
+    await expect.poll(async () => (await fleetOf(stranger)).connected).toBe(true);
     expect(await namesAt(stranger)).toEqual(["stranger"]);
-    for (const daemon of daemons) {
+    for (const daemon of [desk, attic, stranger]) {
+      const refused = (): string[] =>
+        daemon
+          .logs()
+          .split("\n")
+          .filter((line) => /refuses|ermissions/.test(line));
       // JetStream has subjects of its own: without them batches are each machine's.
-      const refused = daemon
-        .logs()
-        .split("\n")
-        .filter((line) => /refuses|ermissions/.test(line));
-      expect(refused).toEqual([expect.stringContaining("fleet: files and batches are not shared now")]);
+      await expect
+        .poll(refused)
+        .toEqual([expect.stringContaining("fleet: files and batches are not shared now")]);
     }
   });
 
@@ -115,7 +115,7 @@ describe.skipIf(NATS_SERVER === null)("a fleet on a server with an operator, acc
     ]);
     for (const daemon of [expired, unknown]) {
       await expect
-        .poll(() => daemon.logs(), { timeout: 15_000 })
+        .poll(() => daemon.logs())
         .toMatch(/(refuses the user and password|not reachable).* and is tried again/);
       expect(daemon.logs()).not.toContain("Fleet: joined as");
     }
@@ -128,10 +128,8 @@ describe.skipIf(NATS_SERVER === null)("a fleet on a server with an operator, acc
         until: "listening",
         env: { SERVICE_FLEET_NATS: other.url, SERVICE_FLEET_NAME: "wary" },
       });
-      daemons.push(wary);
-      await expect
-        .poll(() => wary.logs(), { timeout: 15_000 })
-        .toMatch(/is not reachable, and is tried again: .*certificate/);
+      onTestFinished(async () => await wary.stop());
+      await expect.poll(() => wary.logs()).toMatch(/is not reachable, and is tried again: .*certificate/);
     } finally {
       await other.stop();
     }

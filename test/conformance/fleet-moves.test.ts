@@ -11,15 +11,13 @@ import {
 } from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { ALIVE_MS } from "../../src/fleet/remote-calls.ts";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { CHATML_WORDS } from "../support/tiny-models.ts";
+import { listenToFrames } from "../support/listen-to-frames.ts";
 import { NATS_SERVER } from "../support/nats-server.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { busyOf, FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
 
-const MINUTES = 60_000;
 /** Of an answer that is still being given when its machine has been found and killed. */
 const LONG = 1600;
 /** Pieces after which its machine is killed. */
@@ -113,9 +111,13 @@ describe.skipIf(NATS_SERVER === null)("an answer whose machine is killed", () =>
       fleet.join("one"),
       fleet.join("two"),
     ]);
+  });
+  afterAll(async () => await fleet?.stop());
+  // What a test, or its first try, has killed is replaced.
+  beforeEach(async () => {
+    while (workers.length < 2) workers.push(await fleet.join(`new-${(names += 1)}`));
     await fleet.complete(desk, 3, 2);
-  }, 3 * MINUTES);
-  afterAll(async () => await fleet.stop());
+  });
 
   async function kill(victim: TestDaemon): Promise<void> {
     victim.kill("SIGKILL");
@@ -123,18 +125,28 @@ describe.skipIf(NATS_SERVER === null)("an answer whose machine is killed", () =>
     workers = workers.filter((each) => each !== victim);
   }
 
-  /** Reads an answer twice: undisturbed, and with its machine killed after some pieces; then there is a new machine. */
+  /** Reads an answer whose machine is killed after some pieces: those that came before, and all. */
+  async function moving(url: string, body: object): Promise<[unknown[], unknown[]]> {
+    const [before, all]: [unknown[], unknown[]] = [[], []];
+    let killed: Promise<void> | undefined;
+    try {
+      for await (const event of stream(url, body)) {
+        all.push(event);
+        if (!killed) before.push(event);
+        if (all.length !== BEGUN) continue;
+        killed = busyOf(workers).then(kill);
+        killed.catch(() => undefined); // told below
+      }
+    } finally {
+      await killed;
+    }
+    return [before, all];
+  }
+
+  /** Reads an answer twice: undisturbed, and with its machine killed after some pieces. */
   async function twice(url: string, body: object): Promise<[unknown[], unknown[]]> {
     const whole = await Array.fromAsync(stream(url, body));
-    const moved: unknown[] = [];
-    let killed: Promise<void> | undefined;
-    for await (const event of stream(url, body)) {
-      moved.push(event);
-      if (moved.length === BEGUN) killed = busyOf(workers).then(kill);
-    }
-    await killed;
-    workers.push(await fleet.join(`new-${(names += 1)}`));
-    await fleet.complete(desk, 3, 2);
+    const [, moved] = await moving(url, body);
     return [whole, moved];
   }
 
@@ -158,14 +170,17 @@ describe.skipIf(NATS_SERVER === null)("an answer whose machine is killed", () =>
     const messages = [{ role: "user", content: "say some words" }];
     const body = { messages, format, think: false, temperature: 1.5, seed: 7 };
     const whole = await Array.fromAsync(stream(`${desk.url}/api/chat`, body));
-    const moving = Array.fromAsync(stream(`${desk.url}/api/chat`, body));
-    const victim = await vi.waitFor(async () => await busyOf(workers), { interval: 20, timeout: 60_000 });
-    // Its tokens come with its signs of life.
-    await sleep(3 * ALIVE_MS);
-    await kill(victim);
-    const moved = await moving;
-    workers.push(await fleet.join(`new-${(names += 1)}`));
-    await fleet.complete(desk, 3, 2);
+    // The first report says that it has begun; the second one, with a sign of life, tells its tokens.
+    let reports = 0;
+    const hasTold = Promise.withResolvers<void>();
+    const spy = await listenToFrames(fleet, "answer", "desk", desk, ({ kind }) => {
+      if (kind === "last" && (reports += 1) === 2) hasTold.resolve();
+    });
+    onTestFinished(async () => await spy.close());
+    const reading = Array.fromAsync(stream(`${desk.url}/api/chat`, body));
+    await Promise.race([hasTold.promise, reading]);
+    await kill(await busyOf(workers));
+    const moved = await reading;
     expect(moved.at(-1)).toMatchObject({ done: true, moved: { times: 1, other_tokens: 0 } });
     expect(textOf(moved)).toBe(textOf(whole));
     expect(desk.logs()).toMatch(/"tokens":[1-9]\d*[^\n]*an answer goes on/);
@@ -193,20 +208,16 @@ describe.skipIf(NATS_SERVER === null)("an answer whose machine is killed", () =>
     try {
       copyFileSync(fleet.modelFile, path.join(folder, path.basename(fleet.modelFile)));
       withOtherWeights(path.join(folder, path.basename(fleet.modelFile)));
-      const [one, two] = workers;
-      if (!one || !two) throw new Error("there are no machines");
+      const [, two] = workers;
+      if (!two) throw new Error("there are no machines");
       await kill(two);
-      workers.push(await fleet.join("other", { env: { SERVICE_MODELS_DIRS: folder } }));
+      const other = await fleet.join("other", { env: { SERVICE_MODELS_DIRS: folder } });
+      workers.push(other);
+      onTestFinished(async () => await kill(other));
       await fleet.complete(desk, 3, 2);
-      const [before, all]: [unknown[], unknown[]] = [[], []];
-      const body = { messages: [{ role: "user", content: "say some words" }], temperature: 1.5, seed: 3 };
-      let killed: Promise<void> | undefined;
-      for await (const event of stream(`${desk.url}/api/chat`, { ...body, ignore_eos: true })) {
-        all.push(event);
-        if (!killed) before.push(event);
-        if (all.length === BEGUN) killed = busyOf(workers).then(kill);
-      }
-      await killed;
+      const messages = [{ role: "user", content: "say some words" }];
+      const body = { messages, temperature: 1.5, seed: 3, ignore_eos: true };
+      const [before, all] = await moving(`${desk.url}/api/chat`, body);
       const last = all.at(-1);
       expect(last).toMatchObject({ done: true, completion_tokens: LONG, moved: { times: 1 } });
       expect(isLine(last) && last.moved?.other_tokens).toBeGreaterThan(0);

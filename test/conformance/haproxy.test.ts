@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI, { toFile } from "openai";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { activeRequests } from "../support/active-requests.ts";
 import { ENDLESS_OBJECT } from "../support/certain-requests.ts";
@@ -20,16 +20,19 @@ describe.skipIf(HAPROXY === null)("configs/fleet/haproxy.cfg", () => {
   let daemons: TestDaemon[];
   let proxy: Proxy;
 
-  beforeAll(async () => {
+  async function start(): Promise<void> {
     daemons = await Promise.all([startDaemon(), startDaemon()]);
     const [one = "", two = ""] = daemons.map(({ url }) => new URL(url).host);
     proxy = await startHaproxy(CONFIG, { DAYBREAK_ONE: one, DAYBREAK_TWO: two });
-  });
+  }
 
-  afterAll(async () => {
+  async function stop(): Promise<void> {
     await proxy?.stop();
     await Promise.all(daemons?.map((daemon) => daemon.stop()) ?? []);
-  });
+  }
+
+  beforeAll(start);
+  afterAll(stop);
 
   test("is valid as it is", () => {
     expect(() => execFileSync(HAPROXY ?? "", ["-c", "-f", CONFIG], { stdio: "pipe" })).not.toThrow();
@@ -151,33 +154,42 @@ describe.skipIf(HAPROXY === null)("configs/fleet/haproxy.cfg", () => {
     expect((await fetch(`${proxy.url}/api/models`)).status).toBe(200);
   });
 
-  // The last ones: a machine is gone after them.
   test("waits for machines that are held up for some seconds", async () => {
     for (const daemon of daemons) daemon.kill("SIGSTOP");
-    await sleep(3000);
-    const { status } = await fetch(`${proxy.url}/health`);
-    for (const daemon of daemons) daemon.kill("SIGCONT");
-    expect(status).toBe(200);
+    try {
+      await sleep(3000);
+      expect((await fetch(`${proxy.url}/health`)).status).toBe(200);
+    } finally {
+      for (const daemon of daemons) daemon.kill("SIGCONT");
+    }
     expect(await ask({})).toBe(200);
   });
 
-  test("sends nothing to a machine that drains, while what it answers goes on to its end", async () => {
-    const answer = await stream(new AbortController().signal, 1500);
-    const busy = daemons[(await activeRequests(daemons[0]!)) > 0 ? 0 : 1];
-    const other = daemons.find((daemon) => daemon !== busy);
-    busy?.kill("SIGTERM");
-    const before = await requestsOf(other);
-    // Every one is answered, also those that come before the next look at its health.
-    for (let count = 0; count < MANY; count += 1) expect(await ask({})).toBe(200);
-    expect((await requestsOf(other)) - before).toBe(MANY);
-    expect(await answer.text()).toMatch(/data: \[DONE\]\s*$/);
-    await busy?.exited;
-    expect(await ask({}, { "x-session-id": "anything" })).toBe(200);
-  });
+  // The last ones, on machines of their own: these are gone after each try.
+  describe("whose machines end", () => {
+    beforeEach(async () => {
+      await stop();
+      await start();
+    });
 
-  test("says that it is not healthy when no machine is", async () => {
-    for (const daemon of daemons) daemon.kill("SIGKILL");
-    await expect.poll(async () => (await fetch(`${proxy.url}/health`)).status).toBe(503);
+    test("sends nothing to a machine that drains, while what it answers goes on to its end", async () => {
+      const answer = await stream(new AbortController().signal, 1500);
+      const busy = daemons[(await activeRequests(daemons[0]!)) > 0 ? 0 : 1];
+      const other = daemons.find((daemon) => daemon !== busy);
+      busy?.kill("SIGTERM");
+      const before = await requestsOf(other);
+      // Every one is answered, also those that come before the next look at its health.
+      for (let count = 0; count < MANY; count += 1) expect(await ask({})).toBe(200);
+      expect((await requestsOf(other)) - before).toBe(MANY);
+      expect(await answer.text()).toMatch(/data: \[DONE\]\s*$/);
+      await busy?.exited;
+      expect(await ask({}, { "x-session-id": "anything" })).toBe(200);
+    });
+
+    test("says that it is not healthy when no machine is", async () => {
+      for (const daemon of daemons) daemon.kill("SIGKILL");
+      await expect.poll(async () => (await fetch(`${proxy.url}/health`)).status).toBe(503);
+    });
   });
 
   const ENDLESS = {

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { engineProcesses } from "../support/engine-processes.ts";
 import { postJson } from "../support/post-json.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { writeGguf } from "../support/gguf-writer.ts";
@@ -13,6 +14,9 @@ const DOUBLING =
   "{% set ns = namespace(s='xxxxxxxxxxxxxxxx') %}{% for i in range(40) %}{% set ns.s = ns.s + ns.s %}{% endfor %}";
 const ENDLESS = "{% for i in range(90000) %}{% for j in range(90000) %}{% endfor %}{% endfor %}";
 const ITSELF = "{% macro f(n) %}{{ f(n + 1) }}{% endmacro %}{{ f(0) }}";
+
+/** How often a machine may be too busy to show something. */
+const ROUNDS = 5;
 
 /** A template that is harmless while a model is loaded, and does its harm when it is told to. */
 const onWord = (harm: string): string =>
@@ -37,25 +41,39 @@ async function post(
   return { status: answer.status, body: await answer.json() };
 }
 
-/** Writes a model with this template and loads it. */
-async function load(alias: string, chatTemplate: string): Promise<{ status: number; body: unknown }> {
+/** Writes a model with this template and loads it, with a name that no try of a test before has used. */
+async function load(
+  name: string,
+  chatTemplate: string,
+): Promise<{ alias: string; file: string; status: number; body: unknown }> {
+  const alias = `${name}-${(loads += 1)}`;
   const file = path.join(folder, `${alias}.gguf`);
   writeGguf(file, tinyLlama({ words: CHATML_WORDS, chatTemplate }));
-  return await post("/api/models/load", { alias, path: file });
+  return { alias, file, ...(await post("/api/models/load", { alias, path: file })) };
 }
+let loads = 0;
 
 const chat = async (model: string, content: string, signal?: AbortSignal) =>
   await post("/api/chat", { model, messages: [{ role: "user", content }], max_tokens: 2 }, signal);
 
-/** Engines of the daemon, by the memory in bytes that each has had at most; Linux alone tells. */
-function enginePeaks(): Map<number, number> {
+/** Bytes of memory that each engine of the daemon has had at most; Linux alone tells. */
+function enginePeaks(): number[] {
   const pids = execFileSync("ps", ["-o", "pid=", "--ppid", String(daemon.pid)], { encoding: "utf8" });
-  const peaks = new Map<number, number>();
-  for (const pid of pids.trim().split(/\s+/).map(Number)) {
-    const status = readFileSync(`/proc/${pid}/status`, { encoding: "utf8" });
-    peaks.set(pid, Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) * 1024);
+  const peaks: number[] = [];
+  for (const pid of pids.trim().split(/\s+/)) {
+    const kilobytes = /VmHWM:\s+(\d+)/.exec(statusOf(pid))?.[1];
+    if (kilobytes !== undefined) peaks.push(Number(kilobytes) * 1024);
   }
   return peaks;
+}
+
+function statusOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/status`, { encoding: "utf8" });
+  } catch {
+    // It has ended since it was listed.
+    return "";
+  }
 }
 
 describe.each([
@@ -91,29 +109,40 @@ test("a Modelfile whose template is longer than any is refused at once", async (
 
 describe.skipIf(process.platform !== "linux")("a template that turns hostile in a request", () => {
   test("gets no more memory than its model was given, and the model goes on", async () => {
-    expect(await load("doubling", onWord(`${DOUBLING}{{ ns.s }}`))).toMatchObject({ status: 200 });
-    expect(await chat("doubling", "boom")).toMatchObject({
+    const { alias, status } = await load("doubling", onWord(`${DOUBLING}{{ ns.s }}`));
+    expect(status).toBe(200);
+    expect(await chat(alias, "boom")).toMatchObject({
       status: 400,
       body: { error: { code: "invalid_template" } },
     });
-    for (const peak of enginePeaks().values()) expect(peak).toBeLessThan(700 * 1024 ** 2);
-    expect(await chat("doubling", "Hello")).toMatchObject({ status: 200 });
+    expect(enginePeaks()).not.toEqual([]);
+    for (const peak of enginePeaks()) expect(peak).toBeLessThan(700 * 1024 ** 2);
+    expect(await chat(alias, "Hello")).toMatchObject({ status: 200 });
   });
 
   test("and never ends holds nobody's slot when its client leaves", async () => {
-    const others = new Set(enginePeaks().keys());
-    expect(await load("endless", onWord(ENDLESS))).toMatchObject({ status: 200 });
-    expect(await chat("endless", "Hello")).toMatchObject({ status: 200 });
-    const engine = [...enginePeaks().keys()].find((pid) => !others.has(pid));
-    const leaving = new AbortController();
-    const left = chat("endless", "boom", leaving.signal).catch(() => "left");
-    await expect.poll(() => activeRequests("endless")).toBe(1);
-    leaving.abort();
-    await left;
-    await expect.poll(() => activeRequests("endless"), { interval: 20 }).toBe(0);
-    // The slot is free before the engine, which hears of nothing, has been ended; the next request but one finds a new one.
-    expect([...enginePeaks().keys()]).toContain(engine);
-    await expect.poll(async () => (await chat("endless", "Hello")).status).toBe(200);
+    const { alias, file, status } = await load("endless", onWord(ENDLESS));
+    expect(status).toBe(200);
+    /** Whether the slot is free before the engine, which hears of nothing, has been ended. */
+    const isFreedBefore = async (): Promise<boolean> => {
+      const engines = (await engineProcesses(file)).engine;
+      const leaving = new AbortController();
+      const left = chat(alias, "boom", leaving.signal).catch(() => "left");
+      await expect.poll(() => activeRequests(alias)).toBe(1);
+      leaving.abort();
+      await left;
+      await expect.poll(() => activeRequests(alias), { interval: 20 }).toBe(0);
+      return (await engineProcesses(file)).engine.some((pid) => engines.includes(pid));
+    };
+    let isFreed = false;
+    // The engine is ended after two seconds, for which a busy machine may not run what looks.
+    for (let round = 0; round < ROUNDS && !isFreed; round += 1) {
+      // The next request but one finds a new engine.
+      await expect.poll(async () => (await chat(alias, "Hello")).status).toBe(200);
+      isFreed = await isFreedBefore();
+    }
+    expect(isFreed).toBe(true);
+    await expect.poll(async () => (await chat(alias, "Hello")).status).toBe(200);
   });
 });
 

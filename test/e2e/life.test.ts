@@ -84,6 +84,10 @@ async function holdOpen(daemon: TestDaemon): Promise<net.Socket> {
   return socket;
 }
 
+async function health({ url }: TestDaemon): Promise<number> {
+  return (await fetch(`${url}/health`)).status;
+}
+
 function generate(daemon: TestDaemon, maxTokens: number): Promise<Response> {
   return postJson(`${daemon.url}/api/generate`, { prompt: "hi", max_tokens: maxTokens, stream: true });
 }
@@ -163,7 +167,7 @@ describe.skipIf(process.platform === "win32")("the end", () => {
     const held = await holdOpen(daemon);
     const running = await generate(daemon, 30);
     daemon.kill("SIGTERM");
-    await expect.poll(async () => (await fetch(`${daemon.url}/health`)).status).toBe(503);
+    await expect.poll(() => health(daemon)).toBe(503);
     const refused = await generate(daemon, 1);
     expect(refused.status).toBe(503);
     expect(refused.headers.get("retry-after")).toMatch(/^\d+$/);
@@ -176,7 +180,6 @@ describe.skipIf(process.platform === "win32")("the end", () => {
   });
 
   test("a daemon is 503 until its model is loaded; a second signal ends it now, with its engines", async () => {
-    const health = async ({ url }: TestDaemon): Promise<number> => (await fetch(`${url}/health`)).status;
     let daemon = await start({ until: "listening" });
     let first = await health(daemon);
     // A test that waits for the processor may ask when it is loaded already; another try tells.
@@ -213,6 +216,6 @@ describe.skipIf(process.platform === "win32")("the end", () => {
     await expect.poll(() => engines.filter(alive)).toEqual([]);
     expect(existsSync(socket)).toBe(true);
     const next = await start({ cacheDir, env, args: WITHOUT_MODEL });
-    expect((await fetch(`${next.url}/health`)).status).toBe(200);
+    expect(await health(next)).toBe(200);
   });
 });

@@ -43,13 +43,12 @@ export async function createLines(
   return (await creator.batches.create({ input_file_id: file.id, ...wish })).id;
 }
 
-/** Waits for the end of a batch, and compares all answers with the lines. */
-export async function completeLines(
+/** Waits until a batch is completed. Resolves to it, and to the client that has told so. */
+export async function completed(
   clients: () => readonly OpenAI[],
   id: string,
-  lines: number,
   timeout: number,
-): Promise<void> {
+): Promise<{ client: OpenAI; batch: OpenAI.Batch }> {
   const retrieve = async () => {
     for (const client of clients()) {
       const batch = await client.batches.retrieve(id).catch(() => undefined);
@@ -57,12 +56,21 @@ export async function completeLines(
     }
     return undefined;
   };
-  await expect
-    .poll(async () => (await retrieve())?.batch.status, { timeout, interval: 500 })
-    .toBe("completed");
-  const found = await retrieve();
+  let found: Awaited<ReturnType<typeof retrieve>>;
+  const status = async (): Promise<string | undefined> => (found = await retrieve())?.batch.status;
+  await expect.poll(status, { timeout, interval: 500 }).toBe("completed");
   if (!found) throw new Error("no machine answers");
-  const { client, batch } = found;
+  return found;
+}
+
+/** Waits for the end of a batch, and compares all answers with the lines. */
+export async function completeLines(
+  clients: () => readonly OpenAI[],
+  id: string,
+  lines: number,
+  timeout: number,
+): Promise<void> {
+  const { client, batch } = await completed(clients, id, timeout);
   const all = Array.from({ length: lines }, (_, at) => at);
   const [right, wrong] = [all.filter((at) => at % 97 !== 0), all.filter((at) => at % 97 === 0)];
   expect(await answeredLines(client, batch.output_file_id)).toEqual(right.map((at) => `line-${at}`));

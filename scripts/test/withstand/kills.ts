@@ -31,12 +31,14 @@ const TARGETS = ["engine", "wall"] as const;
 const PHASES = ["load", "prompt", "generate", "idle", "unload"] as const;
 /** Models under attack at the same time. */
 const MODELS = ["attacked-1", "attacked-2", "attacked-3"];
-/** An engine that was stopped is given up after this. */
-const STALL_SECONDS = 2;
+/** An engine that was stopped is given up after this; so is one that a busy machine does not run for as long. */
+const STALL_SECONDS = 5;
 /** The same for one that was stopped while it loaded. */
-const LOAD_SECONDS = 5;
+const LOAD_SECONDS = 10;
 /** Waiting for the engine to be given up, and loading the model again on a busy machine. */
-const LONGEST_RECOVERY_MS = 20_000;
+const LONGEST_RECOVERY_MS = 60_000;
+/** What a daemon has killed is gone a little later than the daemon. */
+const LONGEST_END_MS = 10_000;
 /** Within this time from the beginning of a phase the signal is sent. */
 const LATEST_MS = 400;
 const ERROR = z.object({ error: z.object({ code: z.string(), message: z.string() }) });
@@ -163,11 +165,21 @@ function send(pid: number, signal: NodeJS.Signals): void {
 
 /** The daemon has ended: so must have its engines, also those that were stopped. */
 async function lookForLeftovers(): Promise<void> {
+  const deadline = performance.now() + LONGEST_END_MS;
   for (const [model, file] of files) {
-    const { engine, wall } = await engineProcesses(file);
-    for (const pid of [...engine, ...wall]) {
+    let left = await processesOf(file);
+    while (left.length > 0 && performance.now() < deadline) {
+      await sleep(100);
+      left = await processesOf(file);
+    }
+    for (const pid of left) {
       findings.add("an engine was left over", `${model}: process ${pid}`);
       send(pid, "SIGKILL");
     }
   }
+}
+
+async function processesOf(file: string): Promise<number[]> {
+  const { engine, wall } = await engineProcesses(file);
+  return [...engine, ...wall];
 }

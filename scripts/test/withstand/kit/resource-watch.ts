@@ -101,7 +101,7 @@ export class ResourceWatch {
       "daemon sockets": report?.sockets ?? sockets,
       "daemon timers": report?.timers,
       engines: engines.length,
-      files: readdirSync(this.#folder, { recursive: true }).length,
+      files: filesIn(this.#folder),
     };
   }
 }
@@ -143,6 +143,15 @@ function openFiles(pid: number): { descriptors: number | undefined; sockets: num
     return { descriptors: links.length, sockets: links.filter((link) => link.startsWith("socket:")).length };
   } catch {
     return { descriptors: undefined, sockets: undefined };
+  }
+}
+
+function filesIn(folder: string): number | undefined {
+  try {
+    return readdirSync(folder, { recursive: true }).length;
+  } catch {
+    // A folder in it was removed while it was read.
+    return undefined;
   }
 }
 
