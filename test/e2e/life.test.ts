@@ -22,6 +22,7 @@ import {
 
 /** Longer than the moment within which two signals count as one. */
 const SAME_SIGNAL_MS = 300;
+const LATER_MS = 10_000;
 
 let folder: string;
 const started: TestDaemon[] = [];
@@ -81,6 +82,10 @@ async function holdOpen(daemon: TestDaemon): Promise<net.Socket> {
   // An answer on another connection says that the daemon has read what came before.
   await fetch(`${daemon.url}/health`);
   return socket;
+}
+
+async function health({ url }: TestDaemon): Promise<number> {
+  return (await fetch(`${url}/health`)).status;
 }
 
 function generate(daemon: TestDaemon, maxTokens: number): Promise<Response> {
@@ -162,7 +167,7 @@ describe.skipIf(process.platform === "win32")("the end", () => {
     const held = await holdOpen(daemon);
     const running = await generate(daemon, 30);
     daemon.kill("SIGTERM");
-    await expect.poll(async () => (await fetch(`${daemon.url}/health`)).status).toBe(503);
+    await expect.poll(() => health(daemon)).toBe(503);
     const refused = await generate(daemon, 1);
     expect(refused.status).toBe(503);
     expect(refused.headers.get("retry-after")).toMatch(/^\d+$/);
@@ -175,10 +180,15 @@ describe.skipIf(process.platform === "win32")("the end", () => {
   });
 
   test("a daemon is 503 until its model is loaded; a second signal ends it now, with its engines", async () => {
-    const daemon = await start({ until: "listening" });
-    const health = async (): Promise<number> => (await fetch(`${daemon.url}/health`)).status;
-    expect(await health()).toBe(503);
-    await expect.poll(health).toBe(200);
+    let daemon = await start({ until: "listening" });
+    let first = await health(daemon);
+    // A test that waits for the processor may ask when it is loaded already; another try tells.
+    for (let again = 0; again < 4 && first !== 503; again += 1) {
+      daemon = await start({ until: "listening" });
+      first = await health(daemon);
+    }
+    expect(first).toBe(503);
+    await expect.poll(() => health(daemon)).toBe(200);
     const engines = children(daemon.pid);
     expect(engines.length).toBeGreaterThan(0);
     await holdOpen(daemon);
@@ -187,7 +197,10 @@ describe.skipIf(process.platform === "win32")("the end", () => {
     // What a terminal sends twice within a moment counts as once.
     await new Promise((resolve) => setTimeout(resolve, SAME_SIGNAL_MS));
     daemon.kill("SIGINT");
+    // A busy one may have got both within a moment.
+    const again = setInterval(() => daemon.kill("SIGINT"), LATER_MS);
     expect((await daemon.exited).code).toBe(130);
+    clearInterval(again);
     await expect.poll(() => engines.filter(alive)).toEqual([]);
   });
 
@@ -203,6 +216,6 @@ describe.skipIf(process.platform === "win32")("the end", () => {
     await expect.poll(() => engines.filter(alive)).toEqual([]);
     expect(existsSync(socket)).toBe(true);
     const next = await start({ cacheDir, env, args: WITHOUT_MODEL });
-    expect((await fetch(`${next.url}/health`)).status).toBe(200);
+    expect(await health(next)).toBe(200);
   });
 });

@@ -18,7 +18,7 @@ import type { GgufFile } from "../support/gguf-writer.ts";
 import { tinyGemma2, tinyGemma3, tinyQwen2, tinyQwen3 } from "../support/tiny-families.ts";
 import { spawnTestEngine } from "../support/program.ts";
 
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 120_000;
 /** What V8 writes when it compiles llama.cpp's function for graphs, which has more than 300,000 bytes, in any way. */
 const COMPILED = /bodysize 3\d{5}\b/;
 

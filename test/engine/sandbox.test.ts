@@ -184,8 +184,8 @@ function processesWith(file: string): string[] {
 
 async function startBehind(wall: Wall, signal?: AbortSignal): Promise<Engine> {
   const start = createEngineStarter({
-    loadTimeoutMs: 60_000,
-    stallTimeoutMs: 60_000,
+    loadTimeoutMs: 120_000,
+    stallTimeoutMs: 120_000,
     findWall: async () => wall,
     spawn: spawnTestEngine,
   });

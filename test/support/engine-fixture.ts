@@ -19,7 +19,7 @@ import { generated } from "./generated.ts";
 export const SHIPPED_MODEL = fileURLToPath(new URL("../../models/daybreak-mini.gguf", import.meta.url));
 
 /** Long enough for a busy machine, short enough for a test that goes wrong. */
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 120_000;
 
 /** Made or checked once by a process, as by a daemon. */
 let prepared: Promise<PreparedEngine> | undefined;

@@ -10,7 +10,7 @@ import { generated } from "./generated.ts";
 const [, , modelFile = "", threads = "1", wallName] = process.argv;
 const wall = candidatesHere().walls.find(({ name }) => name === wallName);
 const start = wall
-  ? createEngineStarter({ loadTimeoutMs: 60_000, stallTimeoutMs: 60_000, findWall: async () => wall })
+  ? createEngineStarter({ loadTimeoutMs: 120_000, stallTimeoutMs: 120_000, findWall: async () => wall })
   : startEngine;
 const engine = await start(engineSpec(modelFile, { threads: Number(threads), contextShift: true }));
 const { maxTokens: _, ...endless } = promptRequest("On and on", { sampling: { ignoreEos: true } });

@@ -7,9 +7,9 @@ import { COMPILE_CACHE, copyEngine, PROGRAM } from "./program.ts";
 
 const LAUNCHER = path.join(PROGRAM, "src/launch/daybreak.mjs");
 /** A start takes about two seconds; this only ends what hangs, before the hook that waits for it is ended. */
-const START_DEADLINE_MS = 100_000;
+const START_DEADLINE_MS = 250_000;
 /** Longer than any drain that a test asks for. */
-const STOP_DEADLINE_MS = 20_000;
+const STOP_DEADLINE_MS = 60_000;
 
 export interface DaemonOptions {
   /** Further flags of `daybreak serve`. */
@@ -90,7 +90,7 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<TestDaem
       resolve({ code, signal });
     });
   });
-  const removeFolder = (): void => rmSync(folder, { recursive: true, force: true });
+  const removeFolder = (): void => rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
   try {
     const [, url = ""] = await output.match(/"Daybreak \S+ listens on (http:[^\s"]+)/, exited);
     if (options.until !== "listening") await output.match(/"Ready/, exited);

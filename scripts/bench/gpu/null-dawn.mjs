@@ -8,8 +8,8 @@ const { realDawn, memory, counts } = getEnvironmentData("daybreak-host-cost");
 const dawn = createRequire(import.meta.url)(realDawn);
 export const { globals } = dawn;
 
-/** In the order of host-cost-process.ts: how many reads there were, and behind the counts the time of each. */
-const [READS, CALLS, PROGRAMS, SUBMISSIONS, IMPORTS, FIRST_TIME] = [0, 1, 2, 3, 4, 5];
+/** In the order of host-cost-process.ts: how many reads there were, and behind the counts and what is being compiled the time of each. */
+const [READS, CALLS, PROGRAMS, SUBMISSIONS, IMPORTS, COMPILING, FIRST_TIME] = [0, 1, 2, 3, 4, 5, 6];
 const figures = new Float64Array(memory);
 
 function before({ prototype }, name, act) {
@@ -51,6 +51,21 @@ if (counts) {
       };
     }
     return instantiate(module, { ...imports, env });
+  };
+}
+
+// Of a fused program the code is checked, and then it is compiled.
+for (const name of ["popErrorScope", "createComputePipelineAsync"]) {
+  const { prototype } = globals.GPUDevice;
+  const plain = prototype[name];
+  prototype[name] = async function (...args) {
+    figures[COMPILING] += 1;
+    try {
+      return await plain.apply(this, args);
+    } finally {
+      // By then, whoever waits for it has gone on.
+      setImmediate(() => (figures[COMPILING] -= 1));
+    }
   };
 }
 
