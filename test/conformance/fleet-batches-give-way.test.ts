@@ -9,6 +9,8 @@ const LINES = 1500;
 const SLOTS = 2;
 const ASKED = 4;
 const MINUTES = 60_000;
+/** An answer without any token would have no first one. */
+const BRIEF = { model: FLEET_MODEL, max_tokens: 4, ignore_eos: true, stream: true } as const;
 
 const line = (at: number): string =>
   JSON.stringify({
@@ -82,12 +84,8 @@ test.skipIf(NATS_SERVER === null)(
       for (const entrance of [...daemons, bare]) {
         const asks = waitsAt(entrance).length;
         const stream = await clientOf(entrance).chat.completions.create({
-          model: FLEET_MODEL,
-          max_tokens: 4,
-          stream: true,
+          ...BRIEF,
           messages: [{ role: "user", content: `Now, ${time}` }],
-          // An answer without any token has no first one.
-          ...{ ignore_eos: true },
         });
         expect(await Array.fromAsync(stream)).not.toEqual([]);
         await expect.poll(() => waitsAt(entrance).length).toBe(asks + 1);
