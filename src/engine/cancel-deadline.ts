@@ -1,5 +1,8 @@
-/** Allows for a busy machine on which the process does not run for a while. */
-const MIN_MS = 2000;
+/**
+ * Allows for a busy machine on which the process does not run for a while: ending it costs a load of the model, and the
+ * answers to all its other requests.
+ */
+const MIN_MS = 5000;
 
 /** Nobody should wait longer for a slot, even when the model's steps take minutes. */
 const MAX_MS = 30_000;

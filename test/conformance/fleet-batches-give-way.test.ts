@@ -9,6 +9,8 @@ const LINES = 1500;
 const SLOTS = 2;
 const ASKED = 4;
 const MINUTES = 60_000;
+/** An answer without any token would have no first one. */
+const BRIEF = { model: FLEET_MODEL, max_tokens: 4, ignore_eos: true, stream: true } as const;
 
 const line = (at: number): string =>
   JSON.stringify({
@@ -77,25 +79,26 @@ test.skipIf(NATS_SERVER === null)(
       .poll(() => daemons.map((daemon) => answeredAt([daemon]).length > SLOTS), { timeout: MINUTES })
       .toEqual([true, true, true]);
     const waits: number[] = [];
+    let before = 0;
     for (let time = 0; time < ASKED; time += 1) {
       for (const entrance of [...daemons, bare]) {
-        const before = waitsAt(entrance).length;
+        const asks = waitsAt(entrance).length;
         const stream = await clientOf(entrance).chat.completions.create({
-          model: FLEET_MODEL,
-          max_tokens: 4,
-          stream: true,
+          ...BRIEF,
           messages: [{ role: "user", content: `Now, ${time}` }],
         });
         expect(await Array.fromAsync(stream)).not.toEqual([]);
-        await expect.poll(() => waitsAt(entrance).length).toBe(before + 1);
+        await expect.poll(() => waitsAt(entrance).length).toBe(asks + 1);
         const { asked = 0, begun = 0 } = waitsAt(entrance).at(-1) ?? {};
         waits.push(begun - asked);
         const isBetween = (at: number): boolean => at > asked && at < begun;
         const ended = daemons.map((daemon) => answeredAt([daemon]).filter(isBetween).length);
-        // Where it is answered, lines that were under way may end; what would begin after them comes behind it.
-        expect(Math.min(...ended)).toBeLessThanOrEqual(SLOTS);
+        // It may have been answered by any of them.
+        before += Math.min(...ended);
       }
     }
+    // Lines that are under way may end, and a busy machine may not run what takes a request; behind the others it would be dozens.
+    expect(before, "lines before the requests").toBeLessThanOrEqual(waits.length);
     const { status, request_counts: counts } = await client.batches.retrieve(id);
     process.stdout.write(`first tokens after ${waits.join(", ")} ms; ${counts?.completed} lines answered\n`);
     expect(status).toBe("in_progress");
