@@ -10,7 +10,7 @@ export class LateRecords {
   readonly #waiting = new Map<string, Uint8Array>();
   #bytes = 0;
   #isStoring = false;
-  #isPlanned = false;
+  #timer: NodeJS.Timeout | undefined;
 
   /** @param store resolves with false where it is to be tried again */
   constructor(store: (name: string, packed: Uint8Array) => Promise<boolean>) {
@@ -47,10 +47,8 @@ export class LateRecords {
   }
 
   #later(): void {
-    if (this.#isPlanned) return;
-    this.#isPlanned = true;
-    setTimeout(() => {
-      this.#isPlanned = false;
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
       void this.#storeAll();
     }, RETRY_MS).unref();
   }
