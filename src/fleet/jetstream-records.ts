@@ -11,7 +11,6 @@ import type { Logger } from "pino";
 import { RecordsAway, type SharedRecords } from "../dialects/shared-records.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
 import { codeOf, whyAway } from "./jetstream/jetstream-errors.ts";
-import { LateRecords } from "./late-records.ts";
 import { makeStream } from "./jetstream/make-stream.ts";
 import { PreparedStreams } from "./jetstream/prepared-streams.ts";
 import { removeMessages } from "./jetstream/remove-messages.ts";
@@ -27,9 +26,8 @@ const MOST_PIECES = 32;
 /** A record that is longer stays on its machine. */
 const MOST_BYTES = 32 * 1024 * 1024;
 /** An answer waits this long for the place of records, and after a failure none does for a while. */
-const LIMITS = { timeoutMs: 2000, pauseMs: 10_000 };
-/** A record for which no answer waits any more. */
-const LATE_TIMEOUT_MS = 30_000;
+const TIMEOUT_MS = 2000;
+const PAUSE_MS = 10_000;
 /** Before it is tried again where it will be soon: the connection is lost, or a cluster has no leader. */
 const RETRY_MS = 1000;
 const NO_MESSAGE = 10_037;
@@ -48,8 +46,6 @@ export class JetStreamRecords implements SharedRecords {
   readonly #logger: Pick<Logger, "debug" | "info">;
   readonly #sharing: SharingLog;
   readonly #streams: PreparedStreams;
-  readonly #limits: typeof LIMITS;
-  readonly #late: LateRecords;
   #pausedUntil = 0;
   /** Of the last failure. */
   #why: unknown;
@@ -61,10 +57,7 @@ export class JetStreamRecords implements SharedRecords {
     prefix: string,
     logger: Pick<Logger, "debug" | "info">,
     sharing: SharingLog,
-    limits = LIMITS,
   ) {
-    this.#limits = limits;
-    this.#late = new LateRecords((name, packed) => this.#store(name, packed, LATE_TIMEOUT_MS));
     this.#connection = connection;
     this.#stream = `${prefix.replaceAll(".", "_")}_responses`;
     this.#logger = logger;
@@ -72,8 +65,8 @@ export class JetStreamRecords implements SharedRecords {
     this.#streams = new PreparedStreams({
       connection,
       sharing,
-      timeoutMs: LIMITS.timeoutMs,
-      pauseMs: { there: RETRY_MS, absent: limits.pauseMs },
+      timeoutMs: TIMEOUT_MS,
+      pauseMs: { there: RETRY_MS, absent: PAUSE_MS },
       make: async (manager, isCluster) =>
         await makeStream(
           manager,
@@ -97,36 +90,29 @@ export class JetStreamRecords implements SharedRecords {
   async put(name: string, record: Uint8Array): Promise<void> {
     if (performance.now() < this.#fullUntil) return;
     const packed = await pack(record);
-    if (record.length > MOST_BYTES || packed.length > MOST_PIECES * PIECE_BYTES) {
-      this.#logger.debug({ name, bytes: record.length }, "fleet: a record is too long for other machines");
-      return;
-    }
-    const isOver = await this.#store(name, packed, this.#limits.timeoutMs);
-    if (!isOver) this.#late.add(name, packed);
-  }
-
-  /** Returns false if the record may be stored later; where there is no room for it, that is not so. */
-  async #store(name: string, packed: Uint8Array, timeout: number): Promise<boolean> {
-    const away = await this.#attempt(async (manager): Promise<undefined> => {
+    await this.#attempt(async (manager) => {
       const count = Math.max(1, Math.ceil(packed.length / PIECE_BYTES));
+      if (record.length > MOST_BYTES || count > MOST_PIECES) {
+        this.#logger.debug({ name, bytes: record.length }, "fleet: a record is too long for other machines");
+        return;
+      }
       const pieces = Array.from({ length: count }, (_, index) =>
         packed.subarray(index * PIECE_BYTES, (index + 1) * PIECE_BYTES),
       );
       const jetstream = manager.jetstream();
       const publish = async (index: number, data: Uint8Array): Promise<void> =>
-        void (await jetstream.publish(this.#subject(name, index), data, { timeout, retries: 0 }));
+        void (await jetstream.publish(this.#subject(name, index), data, { timeout: TIMEOUT_MS, retries: 0 }));
       try {
         // The first one last: with it the record is there.
         for (const [index, piece] of pieces.entries()) if (index > 0) await publish(index, piece);
         await publish(0, Buffer.concat([Uint8Array.of(count), pieces[0] ?? new Uint8Array()]));
       } catch (error) {
-        if (codeOf(error) !== undefined) this.#fullUntil = performance.now() + this.#limits.pauseMs;
+        if (codeOf(error) !== undefined) this.#fullUntil = performance.now() + PAUSE_MS;
         throw error;
       }
       if (this.#sharing.works("responses"))
         this.#logger.info("fleet: responses are kept for all machines again");
     });
-    return away === undefined || performance.now() < this.#fullUntil;
   }
 
   async get(name: string): Promise<Uint8Array | RecordsAway | undefined> {
@@ -150,12 +136,11 @@ export class JetStreamRecords implements SharedRecords {
   }
 
   async erase(name: string): Promise<RecordsAway | undefined> {
-    this.#late.remove(name);
     const failure = await this.#attempt(async (manager): Promise<undefined> => {
       // First: whatever happens after it, the record is not there any more.
       const { seq } = await manager
         .jetstream()
-        .publish(this.#subject(name, ERASED), "", { timeout: this.#limits.timeoutMs, retries: 0 });
+        .publish(this.#subject(name, ERASED), "", { timeout: TIMEOUT_MS, retries: 0 });
       await this.#remove(manager, name, seq);
     });
     // Nothing of a machine that has never reached the server is elsewhere.
@@ -211,7 +196,7 @@ export class JetStreamRecords implements SharedRecords {
     } catch (error) {
       this.#why = error;
       // A server that says what is wrong is there.
-      if (codeOf(error) === undefined) this.#pausedUntil = performance.now() + this.#limits.pauseMs;
+      if (codeOf(error) === undefined) this.#pausedUntil = performance.now() + PAUSE_MS;
       this.#sharing.failed("responses", error);
       return this.#away(error);
     }
