@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn as nodeSpawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { pause } from "../../async/pause.ts";
-import { Watchdog } from "../../async/watchdog.ts";
 import { writeRefusal } from "../../files/write-refusal.ts";
 import { CliError } from "../cli-error.ts";
 import { type DaemonClient, HEALTH_POLL_MS } from "../client/daemon-client.ts";
@@ -50,28 +49,17 @@ export async function startDaemon(start: BackgroundStart): Promise<void> {
   );
   child.unref();
   const end = watchEnd(child);
-  let isSilent = false;
-  const watchdog = new Watchdog(LONGEST_SILENCE_MS, () => {
-    isSilent = true;
-  });
-  try {
-    for (;;) {
-      const ended = end();
-      const health = await client.health();
-      if (health === "ok") return;
-      if (health !== undefined) watchdog.reset();
-      else if (ended !== undefined) throw startFailed(ended, logFile, log.size);
-      else if (isSilent) {
-        throw startFailed(
-          `does not answer, although process ${child.pid} is still running`,
-          logFile,
-          log.size,
-        );
-      }
-      await pause(HEALTH_POLL_MS, signal);
+  let silentSince = performance.now();
+  for (;;) {
+    const ended = end();
+    const health = await client.health();
+    if (health === "ok") return;
+    if (health !== undefined) silentSince = performance.now();
+    else if (ended !== undefined) throw startFailed(ended, logFile, log.size);
+    else if (performance.now() - silentSince > LONGEST_SILENCE_MS) {
+      throw startFailed(`does not answer, although process ${child.pid} is still running`, logFile, log.size);
     }
-  } finally {
-    watchdog.stop();
+    await pause(HEALTH_POLL_MS, signal);
   }
 }
 

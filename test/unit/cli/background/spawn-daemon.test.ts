@@ -108,21 +108,21 @@ describe("startDaemon", () => {
     const fake = fakeSpawn("");
     const { signal } = new AbortController();
     const client = clientOf("/nonexistent/d.sock", signal);
-    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
-    /** A daemon that answers after so many minutes. */
-    const after = async (minutes: number) => {
-      let passed = 0;
+    let now = performance.now();
+    vi.spyOn(performance, "now").mockImplementation(() => now);
+    /** A daemon that answers after so many seconds. */
+    const after = async (seconds: number) => {
+      const begin = now;
       vi.spyOn(client, "health").mockImplementation(async () => {
-        if (passed === minutes) return "ok";
-        passed += 1;
-        vi.advanceTimersByTime(60_000);
+        if (now - begin >= seconds * 1000) return "ok";
+        now += 20_000;
         return undefined;
       });
       await startDaemon({ client, flags: [], logFile, env: {}, signal, spawn: fake.spawn });
     };
-    await expect(after(2)).resolves.toBeUndefined();
-    await expect(after(9)).rejects.toMatchObject({ message: expect.stringMatching(/does not answer/) });
-    vi.useRealTimers();
+    await expect(after(120)).resolves.toBeUndefined();
+    await expect(after(1000)).rejects.toMatchObject({ message: expect.stringMatching(/does not answer/) });
+    vi.restoreAllMocks();
   });
 
   it("puts a large log aside", async () => {
