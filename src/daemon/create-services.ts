@@ -188,9 +188,9 @@ export async function createServices(
     close: async () => {
       await batches.close();
       await fleet?.close();
-      await ownModels.close();
+      // Requests are over: their last traces leave meanwhile.
+      await Promise.all([ownModels.close(), traces?.close()]);
       await grammars.close();
-      await traces?.close();
     },
     openFile,
     engineImage: async () => await openFile((await engine.ensure()).wasmPath),

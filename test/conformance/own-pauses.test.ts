@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { activeRequests } from "../support/active-requests.ts";
 import { ENDLESS_OBJECT } from "../support/certain-requests.ts";
 import { startDaemon } from "../support/start-daemon.ts";
 
@@ -21,8 +22,7 @@ describe.skipIf(process.platform === "win32")("a daemon that is held up itself",
         response_format: { type: "json_schema", json_schema: { name: "list", schema: ENDLESS_OBJECT } },
       }),
     });
-    // Its request is with the daemon, or will be.
-    await sleep(50);
+    await expect.poll(() => activeRequests(daemon)).toBe(1);
     daemon.kill("SIGSTOP");
     await sleep(4500);
     daemon.kill("SIGCONT");

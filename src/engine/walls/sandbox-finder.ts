@@ -43,8 +43,8 @@ export interface Candidates {
 }
 
 /**
- * Finds the best wall that works on this machine by trying them once. Tries again, if it has found none, only after the
- * system lacked the resources for a trial, or the time.
+ * Finds the best wall that works on this machine by trying them once. Tries again only after the system lacked the
+ * resources for a trial.
  */
 export class SandboxFinder {
   readonly #options: SandboxFinderOptions;
@@ -89,7 +89,7 @@ export class SandboxFinder {
     } = this.#options;
     const problems: string[] = [];
     let wasTried = false;
-    let wasLate = false;
+    let isTriedAgain = false;
     try {
       const { walls, missing } = candidates();
       problems.push(...missing);
@@ -101,17 +101,15 @@ export class SandboxFinder {
           this.#state = { mode, wall: wall.name, parts: wall.parts, problem };
           return wall;
         }
-        wasLate ||= failure.isLate;
-        const how = failure.isLate ? "could not be tried" : "does not work here";
-        problems.push(`${wall.name} ${how} (${failure.why}).`);
+        problems.push(`${wall.name} does not work here (${failure}).`);
       }
     } catch (error) {
       // A lack of resources says nothing about the walls: the next engine tries again.
-      if (exhaustedResource(error) !== undefined) this.#trial = undefined;
+      isTriedAgain = exhaustedResource(error) !== undefined;
+      if (isTriedAgain) this.#trial = undefined;
       problems.push(`The sandbox could not be tested: ${toError(error).message}.`);
     }
-    if (wasLate) this.#trial = undefined;
-    const advice = wasLate ? ["The next engine tries again."] : namespaceAdvice();
+    const advice = isTriedAgain ? ["The next engine tries again."] : namespaceAdvice();
     const problem = [...problems, ...advice].join(" ");
     this.#state = { mode, wall: "none", parts: [], problem };
     if (mode === "auto" && wasTried) onProblem?.(problem);

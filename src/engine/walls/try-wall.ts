@@ -7,27 +7,20 @@ import { engineRights, MINIMAL_ENVIRONMENT, NETWORK_CLOSER, type SpawnEngine } f
 import type { Wall } from "./wall.ts";
 
 /** Longest time for the trial, in milliseconds; it takes a tenth of a second on an idle machine. */
-const DEADLINE_MS = 60_000;
+export const TRIAL_MS = 60_000;
 
 const KEPT_LINES = 5;
 
-/** How a trial failed. */
-interface TrialFailure {
-  readonly why: string;
-  /** There was no result in time: the wall may work, on a machine that is less busy. */
-  readonly isLate: boolean;
-}
-
 /**
- * Runs a small program with an engine's permissions inside a wall. Returns how that failed; undefined when it worked.
+ * Runs a small program with an engine's permissions inside a wall. Returns why that failed; undefined when it worked.
  * @throws the system's error when it lacks the resources to start a process, which says nothing about the wall
  */
 export async function tryWall(
   wall: Wall,
   runtime: string,
   spawn: SpawnEngine,
-  deadlineMs = DEADLINE_MS,
-): Promise<TrialFailure | undefined> {
+  deadlineMs = TRIAL_MS,
+): Promise<string | undefined> {
   const entry = path.join(import.meta.dirname, `trial-process${path.extname(import.meta.filename)}`);
   const readable = [
     NETWORK_CLOSER,
@@ -66,6 +59,5 @@ export async function tryWall(
       else resolve(output.lastError ?? output.last ?? `it exited with ${signal ?? `code ${code}`}`);
     });
   }).finally(() => watchdog.stop());
-  if (why === undefined) return undefined;
-  return { why: isLate ? `no result within ${deadlineMs / 1000} s` : why, isLate };
+  return isLate ? `no result within ${deadlineMs / 1000} s` : why;
 }

@@ -201,7 +201,7 @@ describe("a loaded engine", () => {
   test("whose answer ends while its cancel is on the way has let go of the call", async () => {
     const engine = await play("ends before the cancel").started;
     // The engine has as long as it needs to confirm.
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] });
     onTestFinished(() => void vi.useRealTimers());
     for (let round = 0; round < 3; round += 1) {
       const controller = new AbortController();

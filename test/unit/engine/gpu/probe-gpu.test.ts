@@ -75,14 +75,14 @@ describe("the probe", () => {
   });
 
   test("an adapter that hangs is given up at the deadline", async () => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     onTestFinished(() => void vi.useRealTimers());
     const { adapters } = await probeGpu({
       dawnPath: fakeDawn("hangs", "works"),
       deadlineMs: 4000,
       spawn: (command, args, options) => {
         const child = spawnEngine(command, args, options);
-        child.stderr?.on("data", (data) => String(data) === "hangs" && vi.advanceTimersByTime(4000));
+        child.stderr?.on("data", (data) => String(data) === "hangs" && vi.advanceTimersByTime(5000));
         return child;
       },
     });
