@@ -3,7 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { NATS_SERVER } from "../support/nats-server.ts";
 import { postJson } from "../support/post-json.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
-import { ask, busyOf, FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
+import { ask, FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
+import { untilKilled } from "../support/until-killed.ts";
 
 const TOKENS = 160;
 /** Of an answer that is still being given when its machine has been found and killed. */
@@ -95,18 +96,11 @@ describe.skipIf(NATS_SERVER === null)("a fleet whose machines fail", () => {
     const further = { ...sampling, max_tokens: LONG };
     const [prompt = ""] = PROMPTS;
     const whole = await stream(desk, prompt, undefined, further);
-    let replaced: Promise<void> | undefined;
-    const kill = (count: number): void => {
-      if (count !== 40) return;
-      replaced = busyOf(workers).then(replace);
-      replaced.catch(() => undefined); // told below
-    };
-    let moved: Awaited<ReturnType<typeof stream>>;
-    try {
-      moved = await stream(desk, prompt, kill, further);
-    } finally {
-      await replaced;
-    }
+    const moved = await untilKilled(
+      async (end) => await stream(desk, prompt, (count) => void (count === 40 && end()), further),
+      () => workers,
+      replace,
+    );
     expect(moved.failure).toBeUndefined();
     expect(moved.text).toBe(whole.text);
     expect(moved.pause, "the machine was killed while it answered").toBeGreaterThan(500);

@@ -16,7 +16,8 @@ import { CHATML_WORDS } from "../support/tiny-models.ts";
 import { listenToFrames } from "../support/listen-to-frames.ts";
 import { NATS_SERVER } from "../support/nats-server.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
-import { busyOf, FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
+import { FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
+import { untilKilled } from "../support/until-killed.ts";
 
 /** Of an answer that is still being given when its machine has been found and killed. */
 const LONG = 1600;
@@ -125,22 +126,15 @@ describe.skipIf(NATS_SERVER === null)("an answer whose machine is killed", () =>
     workers = workers.filter((each) => each !== victim);
   }
 
-  /** Reads an answer whose machine is killed after some pieces: those that came before, and all. */
+  /** Reads an answer whose machine is killed after some pieces: these, and all. */
   async function moving(url: string, body: object): Promise<[unknown[], unknown[]]> {
-    const [before, all]: [unknown[], unknown[]] = [[], []];
-    let killed: Promise<void> | undefined;
-    try {
-      for await (const event of stream(url, body)) {
-        all.push(event);
-        if (!killed) before.push(event);
-        if (all.length !== BEGUN) continue;
-        killed = busyOf(workers).then(kill);
-        killed.catch(() => undefined); // told below
-      }
-    } finally {
-      await killed;
-    }
-    return [before, all];
+    const ask = async (end: () => void): Promise<unknown[]> => {
+      const all: unknown[] = [];
+      for await (const event of stream(url, body)) if (all.push(event) === BEGUN) end();
+      return all;
+    };
+    const all = await untilKilled(ask, () => workers, kill);
+    return [all.slice(0, BEGUN), all];
   }
 
   /** Reads an answer twice: undisturbed, and with its machine killed after some pieces. */
@@ -172,15 +166,16 @@ describe.skipIf(NATS_SERVER === null)("an answer whose machine is killed", () =>
     const whole = await Array.fromAsync(stream(`${desk.url}/api/chat`, body));
     // The first report says that it has begun; the second one, with a sign of life, tells its tokens.
     let reports = 0;
-    const hasTold = Promise.withResolvers<void>();
+    let onTold: (() => void) | undefined;
     const spy = await listenToFrames(fleet, "answer", "desk", desk, ({ kind }) => {
-      if (kind === "last" && (reports += 1) === 2) hasTold.resolve();
+      if (kind === "last" && (reports += 1) === 2) onTold?.();
     });
     onTestFinished(async () => await spy.close());
-    const reading = Array.fromAsync(stream(`${desk.url}/api/chat`, body));
-    await Promise.race([hasTold.promise, reading]);
-    await kill(await busyOf(workers));
-    const moved = await reading;
+    const ask = async (end: () => void): Promise<unknown[]> => {
+      [reports, onTold] = [0, end];
+      return await Array.fromAsync(stream(`${desk.url}/api/chat`, body));
+    };
+    const moved = await untilKilled(ask, () => workers, kill);
     expect(moved.at(-1)).toMatchObject({ done: true, moved: { times: 1, other_tokens: 0 } });
     expect(textOf(moved)).toBe(textOf(whole));
     expect(desk.logs()).toMatch(/"tokens":[1-9]\d*[^\n]*an answer goes on/);
