@@ -9,7 +9,6 @@ const LINES = 1500;
 const SLOTS = 2;
 const ASKED = 4;
 const MINUTES = 60_000;
-/** An answer without any token would have no first one. */
 const BRIEF = { model: FLEET_MODEL, max_tokens: 4, ignore_eos: true, stream: true } as const;
 
 const line = (at: number): string =>
@@ -41,17 +40,17 @@ interface Wait {
 
 /**
  * When an entrance was asked for what it has answered, and when the first token came, in Unix milliseconds, as it has logged it:
- * the test's own process may be held up.
+ * the test's own process may be held up. An answer without any text has no first token, but an end.
  */
 function waitsAt(entrance: TestDaemon): Wait[] {
   const lines = entrance
     .logs()
     .matchAll(
-      /"time":(\d+),"request_id":"(?!batch_req_).*"method":"POST".*"ms":(\d+),.*"first_token_ms":(\d+)/g,
+      /"time":(\d+),"request_id":"(?!batch_req_).*"\/v1\/chat\/completions".*"ms":(\d+)(?:.*"first_token_ms":(\d+))?/g,
     );
   return [...lines].map(([, ended, ms, first]) => {
     const asked = Number(ended) - Number(ms);
-    return { asked, begun: asked + Number(first) };
+    return { asked, begun: asked + Number(first ?? ms) };
   });
 }
 

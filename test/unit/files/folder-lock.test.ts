@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { chmod, mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { FolderLock, isOwned, LOCK_FILE } from "../../../src/files/folder-lock.ts";
 import { temporaryFolder } from "../models/temporary-folder.ts";
 
@@ -22,6 +22,7 @@ async function holder(folder: string, code: string, ...options: string[]) {
   const child = spawn(process.execPath, [...options, "--input-type=module", "-e", program, folder], {
     stdio: ["ignore", "pipe", "inherit"],
   });
+  onTestFinished(() => void child.kill("SIGKILL"));
   await once(child.stdout, "data");
   return child;
 }
