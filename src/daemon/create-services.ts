@@ -188,9 +188,10 @@ export async function createServices(
     close: async () => {
       await batches.close();
       await fleet?.close();
-      // Requests are over: their last traces leave meanwhile.
-      await Promise.all([ownModels.close(), traces?.close()]);
+      await ownModels.close();
       await grammars.close();
+      // The last requests end with their engines.
+      await traces?.close();
     },
     openFile,
     engineImage: async () => await openFile((await engine.ensure()).wasmPath),

@@ -176,8 +176,8 @@ describe.skipIf(NATS_SERVER === null)("the entrance of a fleet", () => {
       expect(waited).toBeLessThan(SOON_MS);
     } finally {
       attic.kill("SIGCONT");
-      await spy.close();
       await restartNats();
+      await spy.close();
     }
     await together();
   });
@@ -198,8 +198,8 @@ describe.skipIf(NATS_SERVER === null)("the entrance of a fleet", () => {
       expect(await asked).toMatchObject({ status: 503, body: { error: { code: "fleet_unreachable" } } });
       expect(performance.now() - goneAt).toBeLessThan(SOON_MS);
     } finally {
-      await spy.close();
       await restartNats();
+      await spy.close();
     }
     await together();
   });

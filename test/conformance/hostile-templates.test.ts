@@ -135,7 +135,7 @@ describe.skipIf(process.platform !== "linux")("a template that turns hostile in 
       return (await engineProcesses(file)).engine.some((pid) => engines.includes(pid));
     };
     let isFreed = false;
-    // The engine is ended after two seconds, for which a busy machine may not run what looks.
+    // The engine is ended after five seconds, for which a busy machine may not run what looks.
     for (let round = 0; round < ROUNDS && !isFreed; round += 1) {
       // The next request but one finds a new engine.
       await expect.poll(async () => (await chat(alias, "Hello")).status).toBe(200);

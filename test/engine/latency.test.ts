@@ -115,7 +115,7 @@ describe("an engine whose steps take long", () => {
     let cached: number | undefined;
     let left: unknown;
     const enough = new Error("enough");
-    // A test that waits for the processor cancels too late, so one of some tries counts.
+    // A test that waits for the processor cancels too late, so it may be tried a few times.
     for (let attempt = 0; attempt < 5 && (read === undefined || cached !== read); attempt += 1) {
       const engine = await start();
       const client = new AbortController();

@@ -6,10 +6,10 @@ import process from "node:process";
  */
 export async function longestTurn(work: () => Promise<unknown>): Promise<number> {
   let longest = 0;
-  let before = threadTime();
+  let before = threadMs();
   let isOver = false;
   const turn = (): void => {
-    const now = threadTime();
+    const now = threadMs();
     longest = Math.max(longest, now - before);
     before = now;
     if (!isOver) setImmediate(turn);
@@ -24,7 +24,8 @@ export async function longestTurn(work: () => Promise<unknown>): Promise<number>
   return longest;
 }
 
-function threadTime(): number {
+/** Milliseconds of processor time that this thread has used. */
+export function threadMs(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1000;
 }

@@ -10,7 +10,7 @@ import { BatchSpanProcessor, type SpanExporter, TracerProvider } from "@opentele
 import { recordRequest, type TracedRequest } from "./request-spans.ts";
 
 /** Longest wait for spans to leave at shutdown. A collector that is gone refuses them at once; only a silent one takes as long. */
-const CLOSE_MS = 10_000;
+const CLOSE_MS = 5000;
 
 interface TracesOptions {
   /** Base URL of an OTLP receiver, to which /v1/traces is added; absent: the variables OTEL_EXPORTER_OTLP_* say where. */

@@ -2,11 +2,13 @@ import type { TextPatch } from "../core/worker-patches.ts";
 
 /** How long llama.cpp waits for a GPU before it gives up, in milliseconds. */
 const STOCK_WAIT_MS = 30_000;
+/** A longer timer would fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * Patches llama.cpp's script so that an engine waits for its GPU as long as the daemon waits for the engine. During the
  * first step the driver compiles shaders, which may take longer than llama.cpp waits.
- * @param longestMs longest wait in milliseconds
+ * @param longestMs longest wait in milliseconds; Infinity: weeks
  */
 export function queueWaitPatches(longestMs: number): readonly TextPatch[] {
   return [
@@ -18,7 +20,7 @@ export function queueWaitPatches(longestMs: number): readonly TextPatch[] {
     {
       purpose: "wait for the GPU as long as the daemon does",
       find: "new Promise(resolve=>setTimeout(resolve,timeoutMS,0))",
-      replace: `new Promise(resolve=>{timer=setTimeout(resolve,timeoutMS===${STOCK_WAIT_MS}?${longestMs}:timeoutMS)})`,
+      replace: `new Promise(resolve=>{timer=setTimeout(resolve,timeoutMS===${STOCK_WAIT_MS}?${Math.min(longestMs, MAX_TIMER_MS)}:timeoutMS)})`,
     },
     {
       // Each token has two waits, whose timers would otherwise pile up.

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { Worker } from "node:worker_threads";
 import { Watchdog } from "../../../src/async/watchdog.ts";
 
@@ -68,6 +68,7 @@ test("what was sent while this process was held up counts, and the pause itself 
     `const { parentPort } = require("node:worker_threads"); setInterval(() => parentPort.postMessage(1), 10);`,
     { eval: true },
   );
+  onTestFinished(async () => void (await busy.terminate()));
   await once(busy, "message");
   const onSilence = vi.fn<() => void>();
   const watchdog = new Watchdog(100, onSilence);
@@ -85,5 +86,4 @@ test("what was sent while this process was held up counts, and the pause itself 
   }
   expect(onSilence).not.toHaveBeenCalled();
   watchdog.stop();
-  await busy.terminate();
 });

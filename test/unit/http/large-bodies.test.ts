@@ -15,7 +15,7 @@ const SMALLER = MEGABYTE / 2;
 const LARGEST = 32 * MEGABYTE;
 /**
  * Processor time of one turn. What takes longer in the cases below is far beyond it: seconds, not a tenth of one. It
- * is several times the aim, for collections of garbage that other tests have left count as well.
+ * is ten times the aim, for collections of garbage that other tests have left count as well.
  */
 const LONGEST_TURN_MS = 500;
 

@@ -158,5 +158,5 @@ test.each([
     }
   });
   expect(outcome).toEqual(expect.any(String));
-  expect(longest).toBeLessThan(10_000);
+  expect(longest).toBeLessThan(5000);
 });

@@ -1,3 +1,5 @@
+import { threadMs } from "../../../../test/support/longest-turn.ts";
+
 const LOOK_EVERY_MS = 10;
 
 /**
@@ -25,9 +27,4 @@ export class TurnWatch {
     this.#longestMs = Math.max(this.#longestMs, now - this.#before);
     this.#before = now;
   }
-}
-
-function threadMs(): number {
-  const { user, system } = process.threadCpuUsage();
-  return (user + system) / 1000;
 }

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { openTraces } from "../../../../src/daemon/tracing/open-traces.ts";
 import type { TracedRequest } from "../../../../src/daemon/tracing/request-spans.ts";
 
@@ -57,6 +57,7 @@ test.each([
   ["that never answers holds nobody up for long", false],
 ])("a receiver %s", async (_, answers) => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
   const answer = Promise.withResolvers<void>();
   const { url, paths } = await receiver(200, answer.promise);
   const traces = openTraces({ endpoint: url, version: "1", onProblem: () => undefined });
@@ -64,11 +65,10 @@ test.each([
   let isClosed = false;
   const closing = traces.close().then(() => (isClosed = true));
   await expect.poll(() => paths).toEqual(["/v1/traces"]);
-  await vi.advanceTimersByTimeAsync(8000);
+  await vi.advanceTimersByTimeAsync(4000);
   expect(isClosed).toBe(false);
   if (answers) answer.resolve();
-  else await vi.advanceTimersByTimeAsync(4000);
+  else await vi.advanceTimersByTimeAsync(2000);
   await closing;
   answer.resolve();
-  vi.useRealTimers();
 });

@@ -82,7 +82,10 @@ describe("the probe", () => {
       deadlineMs: 4000,
       spawn: (command, args, options) => {
         const child = spawnEngine(command, args, options);
-        child.stderr?.on("data", (data) => String(data) === "hangs" && vi.advanceTimersByTime(5000));
+        child.stderr?.on(
+          "data",
+          (data) => String(data).includes("hangs") && setImmediate(() => vi.advanceTimersByTime(5000)),
+        );
         return child;
       },
     });

@@ -54,6 +54,11 @@ test("a wait for the GPU lasts as long as it may, and not llama.cpp's 30 s", asy
   expect(await outcome(waiting, 1)).toBe(undefined);
 });
 
+test("a wait for the GPU without a limit lasts for weeks", async () => {
+  const { wait } = waitAny(Number.POSITIVE_INFINITY, 30_000);
+  expect(await outcome(wait(0n, 1n, 4n), 20 * 24 * 60 * 60 * 1000)).toBe("waits");
+});
+
 test("what llama.cpp waits for otherwise stays as it is", async () => {
   const { wait } = waitAny(100_000, 10);
   expect(await outcome(wait(0n, 1n, 4n), 10)).toBe(undefined);

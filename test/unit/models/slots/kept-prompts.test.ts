@@ -1,4 +1,4 @@
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { abortable } from "../../../../src/async/abortable.ts";
 import type { Engine } from "../../../../src/engine/engine.ts";
 import type { SlotResult } from "../../../../src/engine/protocol/slots.ts";
@@ -116,6 +116,7 @@ test("a load that is cancelled while prompts are restored ends", async () => {
 
 test("an engine that is held up for seconds is waited for", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
   vi.spyOn(AbortSignal, "timeout").mockImplementation((millis) => {
     const controller = new AbortController();
     setTimeout(() => controller.abort(new Error("too late")), millis);
@@ -133,6 +134,5 @@ test("an engine that is held up for seconds is waited for", async () => {
   await vi.advanceTimersByTimeAsync(8000);
   vi.useRealTimers();
   await saving;
-  vi.restoreAllMocks();
   expect(await counts()).toEqual([20]);
 });
