@@ -82,7 +82,7 @@ describe("the wall around engines", () => {
       onProblem: (problem) => problems.push(problem),
     });
     expect([await wall.find(), await wall.find()]).toEqual([undefined, undefined]);
-    const told = expect.stringMatching(/^bubblewrap does not work here \(no result within 0\.1 s\)\. /);
+    const told = expect.stringMatching(/^bubblewrap does not work here \(no result within 0\.1 s\)\./);
     expect([wall.state.problem, problems]).toEqual([told, [told]]);
   });
 
