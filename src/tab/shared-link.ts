@@ -28,6 +28,7 @@ export class SharedLink implements EngineLink {
   readonly #closing = new AbortController();
   /** Messages for an engine that does not run yet. */
   readonly #waiting: FetchMessage[] = [];
+  #isSeen = false;
   #leader: string | undefined;
   #own: LeadingEngine | undefined;
 
@@ -41,8 +42,11 @@ export class SharedLink implements EngineLink {
     this.#answers.addEventListener("message", ({ data }: MessageEvent<AnswerMessage>) =>
       events.onAnswer(data),
     );
-    // Others see by this lock that the tab lives.
-    void this.#hold(`${this.#key} ${this.#tab}`, () => this.#tell({ type: "join", tab: this.#tab }));
+    // Others see by this lock that the tab lives: it asks nothing before it has it.
+    void this.#hold(`${this.#key} ${this.#tab}`, () => {
+      this.#isSeen = true;
+      this.#tell({ type: "join", tab: this.#tab });
+    });
     void this.#hold(this.#key, () => this.#lead(script, start));
   }
 
@@ -136,7 +140,7 @@ export class SharedLink implements EngineLink {
         if (this.#leader === undefined) this.#events.onProgress(message.progress);
         return;
       case "running":
-        if (!this.#own) this.#run(message.leader, message.ready);
+        if (!this.#own && this.#isSeen) this.#run(message.leader, message.ready);
         return;
       case "ask":
         if (!this.#own || message.leader !== this.#leader) return;

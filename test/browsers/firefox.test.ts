@@ -108,7 +108,12 @@ describe.skipIf(firefox === undefined)("the engine in a page of Firefox", () => 
   });
 
   test("is shared by two tabs, and started again by the other one when the first is closed", async () => {
-    const tabs = [await page.openTab(`${daemon.url}/ui/`), await page.openTab(`${daemon.url}/ui/`)] as const;
+    // A browser of its own, also for a second try: one that opens no more tabs has been seen.
+    await using browser = await FirefoxPage.open(firefox!, `${daemon.url}/ui/`);
+    const tabs = [
+      await browser.openTab(`${daemon.url}/ui/`),
+      await browser.openTab(`${daemon.url}/ui/`),
+    ] as const;
     for (const tab of tabs) {
       await tab.evaluate(`(async () => {
         const { createEngine, ModelStore } = await import("/browser/daybreak.js");

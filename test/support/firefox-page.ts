@@ -7,6 +7,8 @@ import { createInterface } from "node:readline";
 import { WebSocket } from "ws";
 import { z } from "zod";
 
+/** Longest time for an order, such as a generation in the page, in milliseconds. */
+const LONGEST_MS = 120_000;
 const PLACES = ["/usr/bin/firefox-esr", "/usr/bin/firefox"];
 
 /** What WebDriver BiDi answers, as far as it is used here. */
@@ -108,10 +110,11 @@ export class FirefoxPage implements AsyncDisposable {
 
   async #ask(method: string, params: object): Promise<Answer> {
     const id = ++this.#lastId;
-    const { promise, resolve } = Promise.withResolvers<Answer>();
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     this.#answers.set(id, resolve);
     this.#socket.send(JSON.stringify({ id, method, params }));
-    const answer = await promise;
+    const late = setTimeout(() => reject(new Error(`Firefox does not answer ${method}`)), LONGEST_MS);
+    const answer = await promise.finally(() => clearTimeout(late));
     if (answer.error !== undefined) throw new Error(`${method}: ${answer.error}: ${answer.message}`);
     return answer;
   }

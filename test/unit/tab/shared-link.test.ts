@@ -96,6 +96,32 @@ describe("an engine that tabs share", () => {
     expect(workers).toHaveLength(1);
   });
 
+  test("answers a tab whose sign of life comes late", async () => {
+    const first = openTab();
+    await until(() => workers.length === 1);
+    const request = navigator.locks.request.bind(navigator.locks);
+    const gate = Promise.withResolvers<void>();
+    vi.spyOn(navigator.locks, "request").mockImplementationOnce(
+      async (...lock: Parameters<typeof request>) => {
+        await gate.promise;
+        return await request(...lock);
+      },
+    );
+    const second = openTab();
+    second.link.send(ask(1));
+    workers[0]!.says(READY);
+    await first.link.ready;
+    // By the time that this one's request arrives, one of the second would have.
+    const third = openTab();
+    third.link.send(ask(1));
+    const asked = () => workers[0]!.told.filter(({ type }) => type === "request");
+    await until(() => asked().length > 0);
+    gate.resolve();
+    await until(() => asked().length === 2);
+    for (const { id } of asked()) workers[0]!.says({ type: "head", id, status: 200, headers: [] });
+    await expect.poll(() => second.answers).toHaveLength(1);
+  });
+
   test("answers each tab what it asked, though they number their requests alike", async () => {
     const { first, second, worker } = await openTwo();
     first.link.send(ask(1));
