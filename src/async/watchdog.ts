@@ -2,8 +2,8 @@ import { inNextTurn } from "./in-next-turn.ts";
 
 type Timer = ReturnType<typeof setTimeout>;
 
-/** Maximum delay of a timer; a longer one would fire at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
+/** Maximum delay of a timer, in milliseconds; a longer one would fire at once. */
+export const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** In which the time of a watchdog passes. */
 const STEPS = 10;

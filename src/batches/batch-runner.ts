@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
+import { MAX_TIMER_MS } from "../async/watchdog.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { type BatchFormat, formatOf, type RunLine } from "./batch-format.ts";
 import type { BatchStore } from "./batch-store.ts";
@@ -14,8 +15,6 @@ import { forget, writeOutput } from "./write-output.ts";
 
 /** Before a batch goes on whose store or disk has failed. */
 const RETRY_MS = 10_000;
-/** Longest delay of a timer. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 interface RunnerOptions {
   readonly store: BatchStore;

@@ -1,9 +1,8 @@
+import { MAX_TIMER_MS } from "../../async/watchdog.ts";
 import type { TextPatch } from "../core/worker-patches.ts";
 
 /** How long llama.cpp waits for a GPU before it gives up, in milliseconds. */
 const STOCK_WAIT_MS = 30_000;
-/** A longer timer would fire at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * Patches llama.cpp's script so that an engine waits for its GPU as long as the daemon waits for the engine. During the

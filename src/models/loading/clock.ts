@@ -1,3 +1,5 @@
+import { MAX_TIMER_MS } from "../../async/watchdog.ts";
+
 /** Time as the models layer sees it; tests bring their own. */
 export interface Clock {
   /** Unix milliseconds. */
@@ -5,9 +7,6 @@ export interface Clock {
   /** Calls back once after this many milliseconds; returns a function that cancels it. */
   after(milliseconds: number, callback: () => void): () => void;
 }
-
-/** Longest delay that Node's timers take; longer ones would fire at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: () => Date.now(),
