@@ -18,7 +18,9 @@ let daemon: TestDaemon;
 
 beforeAll(async () => {
   daemon = await sharedDaemon();
-  await addModel(daemon, model, `FROM ${writeModel(folder, "editor", tinyLlama({ words: MARKERS }))}\n`);
+  // An answer without an end takes half a minute then, not less time than a test that is slow to look.
+  const file = writeModel(folder, "editor", tinyLlama({ words: MARKERS, context: 32_768 }));
+  await addModel(daemon, model, `FROM ${file}\nPARAMETER num_ctx 32768\n`);
 });
 
 afterAll(async () => {
