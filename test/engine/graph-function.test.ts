@@ -1,5 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
+import { text } from "node:stream/consumers";
 import { afterAll, describe, expect, test } from "vitest";
 import type { Engine } from "../../src/engine/engine.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
@@ -28,7 +29,7 @@ afterAll(() => fs.rmSync(folder, { recursive: true }));
 /** What V8 writes about compiling while an engine is used. */
 async function traced(spec: EngineSpec, use: (engine: Engine) => Promise<unknown>): Promise<string> {
   const { wasmPath, heapLimitBytes } = await preparedEngine();
-  const written: string[] = [];
+  let written: Promise<string> | undefined;
   const start = createEngineStarter({
     wasmPath,
     heapLimitBytes,
@@ -36,14 +37,15 @@ async function traced(spec: EngineSpec, use: (engine: Engine) => Promise<unknown
     stallTimeoutMs: TIMEOUT_MS,
     spawn: (command, args, options) => {
       const child = spawnTestEngine(command, ["--trace-wasm-compilation-times", ...args], options);
-      child.stdout?.on("data", (piece: Buffer) => written.push(piece.toString()));
+      written = text(child.stdout!);
       return child;
     },
   });
   const engine = await start(spec);
   await use(engine);
   await engine.close();
-  return written.join("");
+  // It ends with the process, which may have written more than was read until then.
+  return await written!;
 }
 
 const say = (engine: Engine): Promise<string> => generateText(engine, promptRequest("Once upon a time"));

@@ -63,7 +63,7 @@ describe("an engine with the shipped model", () => {
 
   /** How much of the rest of a prompt that was cancelled in its middle was read before another client was answered. */
   async function shareReadAfterCancel(): Promise<number> {
-    // A stream beside it gets one token in each step: it tells how many steps a thing took.
+    // A stream beside it gets one token in each step: it tells how many steps a thing took, unless it has ended before.
     let steps = 0;
     const over = new AbortController();
     const beside = (async () => {
@@ -83,8 +83,11 @@ describe("an engine with the shipped model", () => {
     await collect(generated(engine, forTokens("b", 1), NEVER));
     const share = (steps - begun) / stepsLeft;
     over.abort(new Error("over"));
-    await expect(beside).rejects.toThrow("over");
-    return share;
+    const wasBeside = await beside.then(
+      () => false,
+      () => true,
+    );
+    return wasBeside ? share : Infinity;
   }
 });
 
