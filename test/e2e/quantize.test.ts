@@ -19,7 +19,7 @@ const long = path.join(folder, "long.gguf");
 let daemon: TestDaemon;
 beforeAll(async () => {
   writeGguf(source, QUANTIZATION_MODELS["shared"]!());
-  writeGguf(long, tinyLlama({ embedding: 512, feedForward: 2048, blocks: 1, heads: 8, weights: "F16" }));
+  writeGguf(long, tinyLlama({ embedding: 512, feedForward: 6144, blocks: 1, heads: 8, weights: "F16" }));
   daemon = await sharedDaemon();
 });
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -119,7 +119,7 @@ describe("a quantization that is not to be", () => {
 
   test("ends when its client leaves, and leaves nothing; another one waits for its end", async () => {
     const left = new AbortController();
-    const body = { source: long, destination: "left", quantization: "IQ4_NL", stream: true };
+    const body = { source: long, destination: "left", quantization: "IQ3_S", stream: true };
     const answer = await post("/api/models/quantize", body, left.signal);
     const second = await post("/api/models/quantize", { ...body, destination: "second" });
     expect(second.status).toBe(503);

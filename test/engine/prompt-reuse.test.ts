@@ -18,13 +18,15 @@ import { generated } from "../support/generated.ts";
 import { measureReuse, PROMPT_PATTERNS, words } from "../support/prompt-patterns.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
 
+/** An answer that fills it takes many seconds: longer than a test that waits for the processor is late. */
+const CONTEXT = 16_384;
 const folder = temporaryFolder();
 let engine: Engine;
 
 beforeAll(async () => {
-  const file = writeModel(folder, "tiny", tinyLlama({ context: 1024 }));
+  const file = writeModel(folder, "tiny", tinyLlama({ context: CONTEXT }));
   engine = await startEngine(
-    engineSpec(file, { contextSize: 1024, slots: 4, promptCacheBytes: 16 * 1024 ** 2 }),
+    engineSpec(file, { contextSize: CONTEXT, slots: 4, promptCacheBytes: 16 * 1024 ** 2 }),
   );
 });
 
@@ -85,7 +87,11 @@ describe("a request that names its slot", () => {
 
   test("has it as soon as it is idle, and no other request does", async () => {
     const leave = new AbortController();
-    const endless = promptRequest(words("l", 3), { maxTokens: 900, sampling: { ignoreEos: true }, slot: 2 });
+    const endless = promptRequest(words("l", 3), {
+      maxTokens: undefined,
+      sampling: { ignoreEos: true },
+      slot: 2,
+    });
     const busy = generated(engine, endless, leave.signal);
     await busy.next();
     const slots = new EngineSlots(engine);
