@@ -54,22 +54,23 @@ describe("an engine with the shipped model", () => {
 
   test("obeys a cancel in the middle of a prompt", async () => {
     // A test that waits for the processor sees more steps than the engine needed; one that ignores the cancel never
-    // sees few. So the best of some tries counts.
+    // sees few. So the best of its tries counts.
     let best = Infinity;
-    for (let attempt = 0; attempt < 5 && best >= 1 / 2; attempt += 1)
+    for (let attempt = 0; attempt < 20 && best >= 1 / 2; attempt += 1)
       best = Math.min(best, await shareReadAfterCancel());
     expect(best).toBeLessThan(1 / 2);
   });
 
   /** How much of the rest of a prompt that was cancelled in its middle was read before another client was answered. */
   async function shareReadAfterCancel(): Promise<number> {
-    // A stream beside it gets one token in each step: it tells how many steps a thing took, unless it has ended before.
+    // A stream beside it gets one token in each step: it tells how many steps a thing took.
     let steps = 0;
     const over = new AbortController();
+    const reason = new Error("over");
     const beside = (async () => {
       for await (const { type } of generated(engine, forTokens("a", 400), over.signal))
         if (type === "text-delta") steps += 1;
-    })();
+    })().catch((error: unknown) => error);
     const client = new AbortController();
     const generation = generated(engine, forTokens("word ".repeat(800), 1), client.signal);
     let event = await generation.next();
@@ -77,17 +78,14 @@ describe("an engine with the shipped model", () => {
       event = await generation.next();
     const stepsLeft = (event.value.total - event.value.processed) / BATCH_SIZE;
     const begun = steps;
-    client.abort(new Error("enough"));
-    await expect(generation.next()).rejects.toThrow("enough");
+    client.abort(reason);
+    const left = await generation.next().catch((error: unknown) => error);
     // Also what the other slots wait for is no more than the step that was under way.
     await collect(generated(engine, forTokens("b", 1), NEVER));
     const share = (steps - begun) / stepsLeft;
-    over.abort(new Error("over"));
-    const wasBeside = await beside.then(
-      () => false,
-      () => true,
-    );
-    return wasBeside ? share : Infinity;
+    over.abort(reason);
+    // What had ended before its time tells nothing.
+    return left === reason && (await beside) === reason ? share : Infinity;
   }
 });
 
@@ -118,8 +116,8 @@ describe("an engine whose steps take long", () => {
     let cached: number | undefined;
     let left: unknown;
     const enough = new Error("enough");
-    // A test that waits for the processor cancels too late, so it may be tried a few times.
-    for (let attempt = 0; attempt < 5 && (read === undefined || cached !== read); attempt += 1) {
+    // A test that waits for the processor cancels too late, so it may be tried again and again.
+    for (let attempt = 0; attempt < 20 && (read === undefined || cached !== read); attempt += 1) {
       const engine = await start();
       const client = new AbortController();
       const generation = generated(engine, request, client.signal);
