@@ -130,9 +130,9 @@ export async function ask(
 
 /** The machine that has a request at this moment. */
 export async function busyOf(workers: readonly TestDaemon[]): Promise<TestDaemon> {
-  for (const worker of workers) {
-    const metrics = await (await fetch(`${worker.url}/metrics`)).text();
-    if (/service_requests_running [1-9]/.test(metrics)) return worker;
-  }
-  throw new Error("no machine has a request");
+  const metrics = workers.map(async ({ url }) => await (await fetch(`${url}/metrics`)).text());
+  const at = (await Promise.all(metrics)).findIndex((text) => /service_requests_running [1-9]/.test(text));
+  const worker = workers[at];
+  if (!worker) throw new Error("no machine has a request");
+  return worker;
 }

@@ -2,7 +2,7 @@ import type { TestDaemon } from "./start-daemon.ts";
 import { busyOf } from "./test-fleet.ts";
 
 /** How often an answer may be over before its machine is found: the test may be held up more than the machine. */
-const TRIES = 5;
+const TRIES = 20;
 
 /**
  * Asks until the machine that answers has been ended meanwhile. Resolves to the answer.
