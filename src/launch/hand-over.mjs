@@ -27,10 +27,13 @@ export async function handOver(binary, args, { spawn = nodeSpawn, self = process
   if (typeof self.execve === "function" && self.platform !== "win32") {
     self.execve(binary, [binary, ...args], self.env);
   }
-  // The channel carries no messages. When it closes, the child knows that this process is gone, even if it was killed.
-  const child = spawn(binary, args, { stdio: ["inherit", "inherit", "inherit", "ipc"] });
-  const stopForwarding = forwardSignals(child, self);
+  /** @type {import("node:child_process").ChildProcess | undefined} */
+  let child;
+  // Before the child begins, which may be far before this process goes on.
+  const stopForwarding = forwardSignals((signal) => child?.kill(signal), self);
   try {
+    // The channel carries no messages. When it closes, the child knows that this process is gone, even if it was killed.
+    child = spawn(binary, args, { stdio: ["inherit", "inherit", "inherit", "ipc"] });
     const { code, signal } = await ended(child);
     stopForwarding();
     // A shell or supervisor sees what happened if this process ends by the same signal.
@@ -55,18 +58,18 @@ function ended(child) {
 }
 
 /**
- * @param {import("node:child_process").ChildProcess} child
+ * @param {(signal: NodeJS.Signals) => void} forward
  * @param {NodeJS.Process} self
  * @returns {() => void} gives the signals their usual effect again
  */
-function forwardSignals(child, self) {
+function forwardSignals(forward, self) {
   const terminal = hasTerminal(self.platform);
   /** @type {[NodeJS.Signals, () => void][]} */
   const handlers = FORWARDED_SIGNALS.map((signal) => [
     signal,
     () => {
       // A handler is needed even if it forwards nothing, because this process has to outlive the child.
-      if (!(terminal && TERMINAL_SIGNALS.has(signal))) child.kill(signal);
+      if (!(terminal && TERMINAL_SIGNALS.has(signal))) forward(signal);
     },
   ]);
   for (const [signal, handler] of handlers) self.on(signal, handler);

@@ -12,11 +12,11 @@ afterEach(() => {
 });
 
 /** A process that hands over to `node --eval program`, by a child or (execve) by replacing itself. */
-function launcher(program: string, { way = "child", binary = process.execPath } = {}) {
+function launcher(program: string, { way = "child", binary = process.execPath, options = "{}" } = {}) {
   const script = `
     ${way === "child" ? "process.execve = undefined;" : ""}
     const { handOver } = await import(${JSON.stringify(HAND_OVER)});
-    await handOver(${JSON.stringify(binary)}, ["--input-type=module", "--eval", ${JSON.stringify(program)}]);`;
+    await handOver(${JSON.stringify(binary)}, ["--input-type=module", "--eval", ${JSON.stringify(program)}], ${options});`;
   // A session of its own has no controlling terminal, as under a service manager.
   const child = spawn(process.execPath, ["--input-type=module", "--eval", script], { detached: true });
   running.push(child);
@@ -66,6 +66,11 @@ describe("handing over", () => {
   it.skipIf(isWindows)("replaces the process where Node can do that", async () => {
     const child = launcher("console.log(process.pid)", { way: "execve" });
     expect(Number(await text(child.stdout))).toBe(child.pid);
+  });
+
+  it("is ready to pass signals on before the program begins", async () => {
+    const options = `{ spawn() { console.log(process.listenerCount("SIGTERM")); throw new Error("enough"); } }`;
+    expect(await text(launcher("", { options }).stdout)).toBe("1\n");
   });
 
   it("says that the binary cannot be started", async () => {
