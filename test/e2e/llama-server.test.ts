@@ -18,7 +18,7 @@ let daemon: TestDaemon;
 
 beforeAll(async () => {
   daemon = await sharedDaemon();
-  // An answer without an end takes half a minute then, not less time than a test that is slow to look.
+  // Room for half a minute of an endless answer: within 512 tokens it was over before a busy machine looked at its slot.
   const file = writeModel(folder, "editor", tinyLlama({ words: MARKERS, context: 32_768 }));
   await addModel(daemon, model, `FROM ${file}\nPARAMETER num_ctx 32768\n`);
 });
