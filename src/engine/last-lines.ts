@@ -7,10 +7,11 @@ const MAX_LINE_LENGTH = 1000;
 const NAMES_ERROR = /\b\w*(error|abort|assert|fatal)\w*\b/i;
 
 /**
- * Frames and headings of the stacks that Node prints when it aborts. They follow the line that says why, contain names
- * of errors, and would push that line out.
+ * Frames and headings of the stacks that Node prints with an error or when it aborts. They follow the line that says
+ * why, contain names of errors, and would push that line out.
  */
-const STACK_FRAME = /^(\d+: (0x[\da-f]+ |.*:\d+:\d+\)?( \[.*\])?$)|-+ .*stack trace -+$)/i;
+const STACK_FRAME =
+  /^(at .+:\d+:\d+\)?( \{)?$|\d+: (0x[\da-f]+ |.*:\d+:\d+\)?( \[.*\])?$)|-+ .*stack trace -+$)/i;
 
 /** Keeps the last lines of a process's output, to explain why it ended. */
 export class LastLines {

@@ -1,9 +1,6 @@
-/** Standard input: a child process reads its parent's messages from it. */
-export const CHILD_LISTENS_ON = 0;
-
 /**
- * A child process writes its messages to this descriptor. Two one-way pipes work on every system, and output on stdout
- * does not interfere.
+ * A child process reads its parent's messages from standard input and writes its own to this descriptor. Two one-way pipes
+ * work on every system, and what native code prints on stdout does not interfere.
  */
 export const CHILD_SPEAKS_ON = 3;
 

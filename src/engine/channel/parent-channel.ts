@@ -1,5 +1,6 @@
-import net from "node:net";
-import { CHILD_LISTENS_ON, CHILD_SPEAKS_ON } from "./descriptors.ts";
+import { writeSync } from "node:fs";
+import type { Readable } from "node:stream";
+import { CHILD_SPEAKS_ON } from "./descriptors.ts";
 import { FrameReader } from "./frame.ts";
 import { MessageCodec } from "./message-codec.ts";
 import type { MessageKinds } from "./message-kinds.ts";
@@ -17,14 +18,10 @@ interface ParentChannelOptions<Incoming extends { type: string }, Outgoing exten
 /** A child process's end of the pipes to its parent. */
 export class ParentChannel<Incoming extends { type: string }, Outgoing extends { type: string }> {
   readonly #outgoing: MessageCodec<Outgoing>;
-  readonly #pipe: net.Socket;
 
   constructor({ incoming, outgoing, onMessage, onProblem }: ParentChannelOptions<Incoming, Outgoing>) {
     const codec = new MessageCodec<Incoming>(incoming);
     this.#outgoing = new MessageCodec<Outgoing>(outgoing);
-    this.#pipe = new net.Socket({ fd: CHILD_SPEAKS_ON, readable: false, writable: true });
-    // It breaks when the parent is gone, which onParentGone() reports.
-    this.#pipe.on("error", () => {});
     readFrames({
       stream: parentInput(),
       reader: new FrameReader(codec.limitsOf),
@@ -34,35 +31,55 @@ export class ParentChannel<Incoming extends { type: string }, Outgoing extends {
   }
 
   /**
-   * Sends a message.
-   * @param written called when the operating system has taken it; never when the parent is gone
+   * Sends a message. Waits while the pipe is full, so a parent that does not read stops this thread.
+   * @param written called when the operating system has taken it, after the caller; never when the parent is gone
    * @throws MessageTooLargeError when the message exceeds the limits of its kind
    */
-  post(message: Outgoing, written: () => void = () => {}): void {
-    const pieces = this.#outgoing.encode(message);
-    const last = pieces.length - 1;
-    this.#pipe.cork();
-    pieces.forEach((piece, index) => {
-      this.#pipe.write(piece, (error) => {
-        if (!error && index === last) written();
-      });
-    });
-    this.#pipe.uncork();
+  post(message: Outgoing, written?: () => void): void {
+    for (const piece of this.#outgoing.encode(message)) if (!writeToParent(piece)) return;
+    if (written) process.nextTick(written);
   }
 }
 
-let input: net.Socket | undefined;
+/** A parent that cannot be reached any more; {@link onParentGone} reports its end. */
+const PARENT_IS_GONE: ReadonlySet<unknown> = new Set(["EPIPE", "ECONNRESET", "EOF"]);
 
-/** The pipe from the parent. It ends when the parent does, even if the parent is killed. */
-export function parentInput(): net.Socket {
-  input ??= new net.Socket({ fd: CHILD_LISTENS_ON, readable: true, writable: false });
-  return input;
+/** How long to wait before another try when a pipe that does not wait by itself is full, in milliseconds. */
+const FULL_PIPE_PAUSE_MS = 1;
+
+const pauses = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+
+/**
+ * Writes bytes to the pipe to the parent, and waits until the operating system has taken all of them. Uses the
+ * descriptor itself: Node's permission model refuses to make a socket of it from 26.12 on, and a file stream's writes
+ * would wait in Node's thread pool.
+ * @returns false when the parent is gone
+ */
+export function writeToParent(bytes: Uint8Array): boolean {
+  for (let rest = bytes; rest.byteLength > 0;) {
+    try {
+      rest = rest.subarray(writeSync(CHILD_SPEAKS_ON, rest));
+    } catch (error) {
+      const code: unknown = error instanceof Error && "code" in error ? error.code : undefined;
+      if (PARENT_IS_GONE.has(code)) return false;
+      if (code !== "EAGAIN") throw error;
+      Atomics.wait(pauses, 0, 0, FULL_PIPE_PAUSE_MS);
+    }
+  }
+  return true;
 }
 
-/** Calls back when the parent is gone. Call it before anything else; it does not read from the pipe. */
+/** The pipe from the parent: standard input. It ends when the parent does, even if the parent is killed. */
+export function parentInput(): Readable {
+  return process.stdin;
+}
+
+/** Calls back when the parent is gone. Call it before anything else; what arrives is kept for whoever reads it. */
 export function onParentGone(gone: () => void): void {
   const pipe = parentInput();
   pipe.on("end", gone);
   pipe.on("error", gone);
   pipe.on("close", gone);
+  // Standard input does not look at its pipe until it is read.
+  pipe.read(0);
 }

@@ -20,8 +20,6 @@ import { sendInParts } from "./send-in-parts.ts";
 
 const [, , wasmUrl = "", heapLimit, dawnPath, longestWait] = process.argv;
 
-process.on("uncaughtException", (error) => server.die(error.message));
-
 const channel = new ParentChannel<DaemonMessage, EngineMessage>({
   incoming: DAEMON_MESSAGE_KINDS,
   outgoing: ENGINE_MESSAGE_KINDS,
@@ -51,6 +49,9 @@ const server: EngineServer = new EngineServer({
   memoryUsage: residentBytes,
   kill: () => process.kill(process.pid, "SIGKILL"),
 });
+
+// What fails before there is a server ends the process, and Node prints why.
+process.on("uncaughtException", (error) => server.die(error.message));
 
 /** The daemon keeps the last lines to explain an exit. */
 function logProblem(level: LogLevel, line: string): void {

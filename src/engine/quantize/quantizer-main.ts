@@ -1,10 +1,6 @@
 import { readFile } from "node:fs/promises";
-import net from "node:net";
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
 import { buildQuantizerImage } from "../../../wasm/quantizer-image.ts";
-import { CHILD_SPEAKS_ON } from "../channel/descriptors.ts";
-import { onParentGone, parentInput } from "../channel/parent-channel.ts";
+import { onParentGone, parentInput, writeToParent } from "../channel/parent-channel.ts";
 import { isRestricted, UNRESTRICTED_EXIT_CODE } from "../permission-model.ts";
 import { piecesOf, type QuantizeJob } from "./quantize-job.ts";
 import { convertAll } from "./quantizing-threads.ts";
@@ -30,8 +26,7 @@ const job = await readJob();
 const module = await WebAssembly.compile(await buildQuantizerImage(await readFile(wasmPath)));
 const data = { module, files: job.files };
 const converted = convertAll(piecesOf(job), data, job.threads, (code) => process.exit(code || 1));
-const output = new net.Socket({ fd: CHILD_SPEAKS_ON, readable: false, writable: true });
-await pipeline(Readable.from(converted), output);
+for await (const bytes of converted) if (!writeToParent(bytes)) break;
 // Its threads would wait for more.
 process.exit();
 

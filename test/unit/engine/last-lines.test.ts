@@ -32,6 +32,24 @@ FATAL ERROR: v8::ArrayBuffer::NewBackingStore Allocation failed - process out of
   );
 });
 
+test("of an error that nobody caught, the reason is kept and not the functions it passed through", async () => {
+  const { lastError } = await read(`
+node:net:411
+      throw new ERR_ACCESS_DENIED("Access to this API has been restricted.", "Net");
+
+Error: Access to this API has been restricted. Use --allow-net to manage permissions.
+    at new Socket (node:net:411:13)
+    at async file:///opt/daybreak/src/engine/host/engine-main.ts:41:1
+    at process._fatalException (node:internal/process/execution:192:32) {
+  code: 'ERR_ACCESS_DENIED',
+  permission: 'Net'
+}
+`);
+  expect(lastError).toBe(
+    "Error: Access to this API has been restricted. Use --allow-net to manage permissions.",
+  );
+});
+
 test("what is numbered otherwise is kept", async () => {
   expect((await read("1: error: the file is not a model\n")).lastError).toContain("not a model");
 });
