@@ -12,7 +12,7 @@ const HELP = `Instructions of arm64 that the matrix kernels take, counted by an 
 
   node scripts/bench/instructions.ts --root FOLDER [options]
 
-  --root FOLDER       a root file system for arm64 with Node 24 or later
+  --root FOLDER       a root file system for arm64 with Node 24.20 or later
   --node FILE         that Node, in the folder (default usr/local/bin/node)
   --processors LIST   as the emulator names them (default max, which has a dot product of bytes, and cortex-a57, which has not)
   --types LIST        formats of the weights (default Q4_0,Q8_0,Q4_K,Q6_K)

@@ -19,7 +19,7 @@ export type SpawnEngine = (
 type SpawnEngineOptions = Pick<ProcessStart, "env" | "cwd" | "inputs">;
 
 interface LaunchOptions {
-  /** The Node binary, version 24 or later. */
+  /** The Node binary, version 24.20 or later. */
   readonly runtime: string;
   /** llama.cpp's WebAssembly, as prepareEngine() chose it. */
   readonly wasmPath: string;

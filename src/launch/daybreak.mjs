@@ -2,12 +2,13 @@
 // @ts-check
 // This file and what it imports is plain JavaScript that any Node since 18 can run. It finds the Node that runs the rest.
 import { fileURLToPath } from "node:url";
-import { findEntryPoint } from "./entry-point.mjs";
+import { chooseRuntime } from "./choose-runtime.mjs";
+import { findModule } from "./find-module.mjs";
 import { handOver } from "./hand-over.mjs";
 import { ignoreDebuggerSignal } from "./ignore-debugger-signal.mjs";
 import { keepCompiledCode } from "./keep-compiled-code.mjs";
-import { machineProblem, wasmProblem } from "./machine-problem.mjs";
-import { findRuntime, isNode, runtimeSuits } from "./runtime.mjs";
+import { machineProblem } from "./machine-problem.mjs";
+import { isNode } from "./runtime.mjs";
 import { skipLanguages } from "./skip-languages.mjs";
 
 const PLUG_N_PLAY =
@@ -15,13 +16,20 @@ const PLUG_N_PLAY =
 
 const problem = process.versions["pnp"] ? PLUG_N_PLAY : machineProblem();
 if (problem !== undefined) fail(problem);
-else if (runtimeSuits(process.versions)) await runHere();
-else await runUnderAnother();
+else await run();
+
+async function run() {
+  const choice = await chooseRuntime();
+  if (choice.problem !== undefined) return fail(choice.problem);
+  if (choice.note !== undefined) process.stderr.write(`daybreak: ${choice.note}\n`);
+  if (choice.binary === undefined) return await runHere();
+  // The flags of another runtime are not Node's.
+  const flags = isNode(process.versions) ? process.execArgv : [];
+  await handOver(choice.binary, [...flags, fileURLToPath(import.meta.url), ...process.argv.slice(2)]);
+}
 
 async function runHere() {
-  const lacking = wasmProblem();
-  if (lacking !== undefined) return fail(lacking);
-  const entryPoint = findEntryPoint(import.meta.url);
+  const entryPoint = findModule("../cli/main", import.meta.url);
   if (!entryPoint) {
     return fail("The program's files are missing: there should be a folder cli beside that of this file.");
   }
@@ -30,15 +38,6 @@ async function runHere() {
   skipLanguages();
   const { main } = await import(entryPoint.href);
   process.exitCode = await main(process.argv.slice(2));
-}
-
-async function runUnderAnother() {
-  const runtime = findRuntime();
-  if ("problem" in runtime) return fail(runtime.problem);
-  const self = fileURLToPath(import.meta.url);
-  // The flags of another runtime are not Node's.
-  const flags = isNode(process.versions) ? process.execArgv : [];
-  await handOver(runtime.binary, [...flags, self, ...process.argv.slice(2)]);
 }
 
 /** @param {string} message */

@@ -4,6 +4,10 @@ import os from "node:os";
 /** As in process.arch. A model may need more memory than 32 bits can address. */
 const ARCHS_OF_32_BITS = new Set(["arm", "ia32", "mips", "mipsel", "ppc", "s390"]);
 
+/** The problem of a Node whose flags switch WebAssembly off. */
+export const WASM_IS_OFF =
+  "Models run in WebAssembly, which this Node has switched off: start Daybreak without --jitless (NODE_OPTIONS), or with another Node.";
+
 /** A module with one memory64 memory. */
 const LARGE_MEMORY = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 5, 3, 1, 4, 1);
 
@@ -31,9 +35,7 @@ export function machineProblem({ arch = process.arch, endianness = os.endianness
  * @returns {string | undefined}
  */
 export function wasmProblem(wasm = globalThis.WebAssembly) {
-  if (wasm === undefined) {
-    return "Models run in WebAssembly, which this Node has switched off: start Daybreak without --jitless (NODE_OPTIONS), or with another Node.";
-  }
+  if (wasm === undefined) return WASM_IS_OFF;
   if ("Suspending" in wasm && wasm.validate(LARGE_MEMORY)) return undefined;
   return "This Node's WebAssembly lacks large memories (memory64) or promises (JSPI), which models need: start Daybreak with another build of Node.";
 }

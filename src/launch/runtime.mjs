@@ -7,7 +7,7 @@ import { platformPackages } from "./platform-packages.mjs";
 import { startProblem } from "./try-runtime.mjs";
 
 /** First version of Node with WebAssembly's memory64 and JSPI without flags. */
-export const MINIMUM_NODE_MAJOR = 24;
+export const MINIMUM_NODE = "24.20";
 
 /** ELF interpreter of the Linux binaries in these packages. Where it is missing (musl), none of them can start. */
 const GLIBC_LOADERS = new Map([
@@ -26,7 +26,15 @@ const OTHER_RUNTIMES = /** @type {const} */ ([
  * @param {Versions} versions
  */
 export function runtimeSuits(versions) {
-  return isNode(versions) && Number.parseInt(versions.node, 10) >= MINIMUM_NODE_MAJOR;
+  if (!isNode(versions)) return false;
+  const [major = 0, minor = 0] = numbersOf(versions.node);
+  const [leastMajor = 0, leastMinor = 0] = numbersOf(MINIMUM_NODE);
+  return major > leastMajor || (major === leastMajor && minor >= leastMinor);
+}
+
+/** @param {string} version such as "24.21.0" */
+function numbersOf(version) {
+  return version.split(".").map((part) => Number.parseInt(part, 10));
 }
 
 /**
@@ -108,9 +116,23 @@ export function findRuntime(overrides = {}) {
 }
 
 /**
+ * The Node that comes with Daybreak, whether it starts here or not.
+ * @returns {string | undefined} undefined where there is none
+ */
+export function includedRuntime() {
+  const packages = platformPackages(process.platform, process.arch);
+  if (packages === undefined) return undefined;
+  const search = { resolve: createRequire(import.meta.url).resolve, exists: existsSync };
+  return (
+    binaryOf(packages.node, packages.nodeBinary, search) ??
+    binaryOf(packages.nodeSource, packages.nodeBinary, search)
+  );
+}
+
+/**
  * @param {string} packageName
  * @param {string} file path of the binary in the package
- * @param {RuntimeSearch} search
+ * @param {Pick<RuntimeSearch, "resolve" | "exists">} search
  * @returns {string | undefined}
  */
 function binaryOf(packageName, file, search) {
@@ -129,9 +151,9 @@ function binaryOf(packageName, file, search) {
  */
 function explain(search, problem, hint) {
   return [
-    `Daybreak needs Node ${MINIMUM_NODE_MAJOR} or later, and this is ${nameOf(search.versions)}.`,
+    `Daybreak needs Node ${MINIMUM_NODE} or later, and this is ${nameOf(search.versions)}.`,
     problem,
-    `Install Node ${MINIMUM_NODE_MAJOR} or later (https://nodejs.org) and run Daybreak with it.`,
+    `Install Node ${MINIMUM_NODE} or later (https://nodejs.org) and run Daybreak with it.`,
     ...(hint ? [hint] : []),
   ].join("\n");
 }

@@ -1,7 +1,7 @@
 // @ts-check
 import { spawnSync } from "node:child_process";
-import { accessSync, constants, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import path from "node:path";
+import { accessSync, constants } from "node:fs";
+import { keepTrial, wasTried } from "./trial-record.mjs";
 
 /** Longest time that a start may take, in milliseconds. The first one reads over 100 MB from a disk that may be slow. */
 const DEADLINE_MS = 60_000;
@@ -29,10 +29,8 @@ export function startProblem(binary, folder, deadlineMs = DEADLINE_MS) {
       cure: "Install Daybreak anew, on a file system that allows programs.",
     };
   }
-  const { size, mtimeMs } = statSync(binary);
-  const record = path.join(folder, "runtime");
-  const seen = `${binary}\n${size}\n${mtimeMs}\n`;
-  if (readText(record) === seen) return undefined;
+  const record = { folder, name: "runtime" };
+  if (wasTried(record, [binary])) return undefined;
   const { status, signal, error, stdout, stderr } = spawnSync(binary, ["--version"], {
     encoding: "utf8",
     timeout: deadlineMs,
@@ -40,7 +38,7 @@ export function startProblem(binary, folder, deadlineMs = DEADLINE_MS) {
     windowsHide: true,
   });
   if (status === 0 && /^v\d+\./.test(stdout)) {
-    keep(record, seen);
+    keepTrial(record, [binary]);
     return undefined;
   }
   // A shell that is asked to run a damaged binary quotes it.
@@ -56,26 +54,4 @@ export function startProblem(binary, folder, deadlineMs = DEADLINE_MS) {
   if (library === undefined) return { problem };
   const packages = LIBRARY_PACKAGES.get(library);
   return { problem, cure: `Install the library ${library}${packages ? `: ${packages}` : ""}.` };
-}
-
-/** @param {string} file */
-function readText(file) {
-  try {
-    return readFileSync(file, "utf8");
-  } catch {
-    return undefined; // not looked at yet, or nothing can be kept
-  }
-}
-
-/**
- * @param {string} file
- * @param {string} text
- */
-function keep(file, text) {
-  try {
-    mkdirSync(path.dirname(file), { recursive: true });
-    writeFileSync(file, text);
-  } catch {
-    // The cache folder is not writable; the next start checks again.
-  }
 }

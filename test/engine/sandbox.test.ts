@@ -13,7 +13,7 @@ import { launchEngine, spawnEngine } from "../../src/engine/launch.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
 import { STOCK_WASM_PATH } from "../../src/engine/prepare-engine.ts";
 import { candidatesHere } from "../../src/engine/walls/sandbox-finder.ts";
-import { tryWall } from "../../src/engine/walls/try-wall.ts";
+import { tryEngineStart } from "../../src/engine/walls/try-engine-start.ts";
 import type { Wall } from "../../src/engine/walls/wall.ts";
 import {
   collect,
@@ -121,7 +121,7 @@ test.runIf(process.platform === "linux")("a wall of the system can be tried here
 
 // Where a wall does not work, the tests below say why; CI has all of them.
 const working = await Promise.all(
-  walls.map(async (wall) => ({ wall, problem: await tryWall(wall, process.execPath, spawnEngine) })),
+  walls.map(async (wall) => ({ wall, problem: await tryEngineStart({ runtime: process.execPath, wall }) })),
 );
 
 describe.each(working.map(({ wall, problem }) => ({ name: wall.name, wall, problem })))(

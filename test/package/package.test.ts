@@ -177,7 +177,7 @@ describe("the package under the Node of the system", () => {
     async () => {
       const { code, stderr } = await installed(["--version"], SYSTEM_NODE);
       expect(code).toBe(1);
-      expect(stderr).toContain(`needs Node 24 or later, and this is Node ${SYSTEM_NODE_VERSION}`);
+      expect(stderr).toContain(`needs Node 24.20 or later, and this is Node ${SYSTEM_NODE_VERSION}`);
       expect(stderr).toContain("npm install @daybreak-llm/node-");
     },
   );

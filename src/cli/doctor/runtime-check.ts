@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { machineProcessors, type Processors } from "../../engine/machine-processors.ts";
 import { platformPackages } from "../../launch/platform-packages.mjs";
-import { MINIMUM_NODE_MAJOR, runtimeSuits } from "../../launch/runtime.mjs";
+import { MINIMUM_NODE, runtimeSuits } from "../../launch/runtime.mjs";
 import { type Check, type Finding, note, ok, problem } from "./check.ts";
 
 const NAME = "Runtime";
@@ -52,7 +52,7 @@ function runtimeFinding({ version, binary, jspi, memory64 }: RuntimeFacts): Find
     missing.length === 0
       ? `${what}, is too old`
       : `${what}, lacks ${missing.join(" and ")}, which engines need`,
-    `Install Node ${MINIMUM_NODE_MAJOR} or later (https://nodejs.org), and check that NODE_OPTIONS does not switch off V8 features.`,
+    `Install Node ${MINIMUM_NODE} or later (https://nodejs.org), and check that NODE_OPTIONS does not switch off V8 features.`,
   );
 }
 

@@ -1,5 +1,5 @@
 import type { WallState } from "../../engine/walls/sandbox-finder.ts";
-import { TRIAL_MS } from "../../engine/walls/try-wall.ts";
+import { TRIAL_MS } from "../../engine/walls/try-engine-start.ts";
 import { type Check, type Finding, note, ok, problem } from "./check.ts";
 
 const NAME = "Sandbox";

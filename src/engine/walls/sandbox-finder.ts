@@ -7,7 +7,7 @@ import { readSystemFile } from "../../machine/system-file.ts";
 import { type SpawnEngine, spawnEngine } from "../launch.ts";
 import { bubblewrap, findRuntimeFiles } from "./bubblewrap.ts";
 import { SANDBOX_EXEC, sandboxExec } from "./sandbox-exec.ts";
-import { tryWall } from "./try-wall.ts";
+import { tryEngineStart } from "./try-engine-start.ts";
 import { unshare } from "./unshare.ts";
 import type { Wall, WallName } from "./wall.ts";
 
@@ -95,7 +95,7 @@ export class SandboxFinder {
       problems.push(...missing);
       for (const wall of walls) {
         wasTried = true;
-        const failure = await tryWall(wall, runtime, spawn, trialMs);
+        const failure = await tryEngineStart({ runtime, wall, spawn, deadlineMs: trialMs });
         if (failure === undefined) {
           const problem = problems.length > 0 ? problems.join(" ") : undefined;
           this.#state = { mode, wall: wall.name, parts: wall.parts, problem };

@@ -1,9 +1,10 @@
+import { once } from "node:events";
 import { Worker } from "node:worker_threads";
-import { parentInput } from "../channel/parent-channel.ts";
+import { parentInput, writeToParent } from "../channel/parent-channel.ts";
 
 /**
- * The entry of a process that checks that engines can run inside a wall (shared memory, threads, WebAssembly, a pipe)
- * and that the wall is in effect. Exits with code 0 when both are true.
+ * The entry of a process that checks that engines can run under this Node and inside a wall (shared memory, threads,
+ * WebAssembly, pipes), and that the wall is in effect. Writes back what it reads, and exits with code 0 when both are true.
  *
  * Argument: "own-processes" when processes outside the wall must not be visible.
  */
@@ -19,10 +20,8 @@ if (process.argv[2] === "own-processes" && process.ppid > FIRST_PROCESS) {
   process.exit(1);
 }
 await WebAssembly.compile(SHARED_MEMORY);
-parentInput().on("error", (error) => {
-  process.stderr.write(`${error.message}\n`);
-  process.exit(1);
-});
+const [greeting]: Buffer[] = await once(parentInput(), "data");
+if (greeting) writeToParent(greeting);
 const shared = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 const worker = new Worker(
   'const { workerData } = require("node:worker_threads"); Atomics.wait(workerData, 0, 0); process.exit(0);',

@@ -90,7 +90,7 @@ test("an engine that finds no permission model ends before it reads a file, and 
   });
   await expect(start(engineSpec(modelFile))).rejects.toMatchObject({
     code: "model_load_failed",
-    message: expect.stringMatching(/lacks Node.s permission model.*Start Daybreak with Node 24 or later/),
+    message: expect.stringMatching(/lacks Node.s permission model.*Start Daybreak with Node 24\.20 or later/),
   });
 });
 

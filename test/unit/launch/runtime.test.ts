@@ -25,7 +25,10 @@ describe("runtimeSuits", () => {
     ["20.20.2", false],
     ["22.23.3", false],
     ["23.11.0", false],
-    ["24.0.0", true],
+    ["24.0.0", false],
+    ["24.19.0", false],
+    ["24.20.0", true],
+    ["25.0.0", true],
     ["26.10.0", true],
     ["100.0.0", true],
   ])("of Node %s is %s", (version, suits) => {
@@ -64,7 +67,7 @@ describe("findRuntime", () => {
   it("says which package is missing, which Node is needed and what to do", () => {
     const found = findRuntime(machine("linux", "x64", []));
     expect(found).toEqual({
-      problem: expect.stringContaining("needs Node 24 or later, and this is Node 20.1.0"),
+      problem: expect.stringContaining("needs Node 24.20 or later, and this is Node 20.1.0"),
     });
     expect(found).toEqual({ problem: expect.stringContaining("npm install @daybreak-llm/node-linux-x64") });
   });
@@ -75,7 +78,7 @@ describe("findRuntime", () => {
       versions: { node: "26.3.0", deno: "2.9.6" },
     });
     expect(found).toEqual({
-      problem: expect.stringMatching(/^Daybreak needs Node 24 or later, and this is Deno 2\.9\.6\.\n/),
+      problem: expect.stringMatching(/^Daybreak needs Node 24\.20 or later, and this is Deno 2\.9\.6\.\n/),
     });
   });
 
@@ -85,7 +88,7 @@ describe("findRuntime", () => {
       tryStart: () => ({ problem: "It does not start.", cure: "Install something." }),
     });
     expect(found).toEqual({
-      problem: expect.stringMatching(/^Daybreak needs Node 24 .*\nIt does not start\./),
+      problem: expect.stringMatching(/^Daybreak needs Node 24\.20 .*\nIt does not start\./),
     });
     expect(found).toEqual({ problem: expect.stringContaining("\nInstall something.") });
   });

@@ -1,0 +1,101 @@
+// @ts-check
+import { realpathSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { compiledCodeFolder } from "./keep-compiled-code.mjs";
+import { findModule } from "./find-module.mjs";
+import { WASM_IS_OFF, wasmProblem } from "./machine-problem.mjs";
+import { findRuntime, includedRuntime, runtimeSuits } from "./runtime.mjs";
+import { keepTrial, wasTried } from "./trial-record.mjs";
+
+/** File in the folder of compiled code that names the last Node which could start engines. */
+const ENGINES_START = "engines-start";
+
+/**
+ * The Node to run under.
+ * @typedef {object} Choice
+ * @property {string} [binary] another Node than this one; absent: this one
+ * @property {string} [note] a line for the user: why not this one, which would be new enough
+ * @property {string} [problem] why there is none, and what to do
+ */
+
+/**
+ * @typedef {object} RuntimeChoice
+ * @property {import("./runtime.mjs").Versions} versions of what runs now
+ * @property {string} execPath of what runs now
+ * @property {() => string | undefined} lacks why its WebAssembly cannot run models
+ * @property {(binary: string) => Promise<string | undefined>} enginesFail why no engine starts under it
+ * @property {() => string | undefined} included the Node that comes with Daybreak
+ * @property {() => ReturnType<typeof findRuntime>} find the same, checked
+ */
+
+/**
+ * Chooses the Node that runs Daybreak: the one that runs now if it is new enough and engines start under it, else the
+ * one that comes with Daybreak.
+ * @param {Partial<RuntimeChoice>} [overrides]
+ * @returns {Promise<Choice>}
+ */
+export async function chooseRuntime(overrides = {}) {
+  /** @type {RuntimeChoice} */
+  const { versions, execPath, lacks, enginesFail, included, find } = {
+    versions: process.versions,
+    execPath: process.execPath,
+    lacks: wasmProblem,
+    enginesFail: engineProblem,
+    included: includedRuntime,
+    find: findRuntime,
+    ...overrides,
+  };
+  if (!runtimeSuits(versions)) {
+    const found = find();
+    return "problem" in found ? found : { binary: found.binary };
+  }
+  const lacking = lacks();
+  // The one that comes along has been tried by us, and has none to be passed over for.
+  const isIncluded = isSameFile(execPath, included());
+  // Flags that switch WebAssembly off go along to any other Node.
+  if (isIncluded || lacking === WASM_IS_OFF) return lacking === undefined ? {} : { problem: lacking };
+  const reason = lacking ?? (await enginesFail(execPath));
+  if (reason === undefined) return {};
+  const found = find();
+  if (!("problem" in found)) {
+    return {
+      binary: found.binary,
+      note: `Node ${versions.node} is passed over for the one that comes with Daybreak: ${reason}`,
+    };
+  }
+  if (lacking !== undefined) return { problem: lacking };
+  // Commands that only talk to a daemon work all the same.
+  return { note: `No engine starts under Node ${versions.node}, so no model can be loaded: ${reason}` };
+}
+
+/**
+ * Starts a small process with an engine's permissions and pipes. A success is remembered until the binary or Daybreak
+ * changes.
+ * @param {string} binary
+ * @returns {Promise<string | undefined>} why engines do not start under this Node, as a sentence
+ */
+async function engineProblem(binary) {
+  const trial = findModule("../engine/walls/try-engine-start", import.meta.url);
+  if (trial === undefined) return undefined; // the entry point is missing as well, which is reported
+  const record = { folder: compiledCodeFolder(process.argv.slice(2), process.env), name: ENGINES_START };
+  const files = [binary, fileURLToPath(trial)];
+  if (wasTried(record, files)) return undefined;
+  const { tryEngineStart } = await import(trial.href);
+  /** @type {string | undefined} */
+  const problem = await tryEngineStart({ runtime: binary });
+  if (problem === undefined) keepTrial(record, files);
+  return problem;
+}
+
+/**
+ * @param {string} file
+ * @param {string | undefined} other
+ */
+function isSameFile(file, other) {
+  if (other === undefined) return false;
+  try {
+    return realpathSync(file) === realpathSync(other);
+  } catch {
+    return file === other;
+  }
+}

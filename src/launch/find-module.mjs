@@ -1,0 +1,14 @@
+// @ts-check
+import { existsSync } from "node:fs";
+
+/**
+ * A module of the program: TypeScript in the repository, JavaScript in the published package, where Node refuses to
+ * strip types.
+ * @param {string} name path without its ending, such as "../cli/main"
+ * @param {string | URL} launcher the file from which to look
+ * @param {(file: URL) => boolean} [exists]
+ * @returns {URL | undefined}
+ */
+export function findModule(name, launcher, exists = existsSync) {
+  return [".ts", ".js"].map((ending) => new URL(name + ending, launcher)).find((file) => exists(file));
+}
