@@ -1,6 +1,7 @@
 // @ts-check
 import { spawn as nodeSpawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
+import { missingPart, surelyStarts } from "./program-file.mjs";
 
 /** Signals with which a supervisor, a shell or (SIGBREAK) a Windows console ends a process. */
 const FORWARDED_SIGNALS = /** @type {const} */ (["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGBREAK"]);
@@ -11,10 +12,21 @@ const TERMINAL_SIGNALS = new Set(["SIGINT", "SIGHUP", "SIGQUIT"]);
 /** Exit code with which shells report a command that cannot be executed. */
 const EXIT_CANNOT_EXECUTE = 126;
 
+/** Why a program cannot be started, by the system's error code. @type {Readonly<Record<string, string>>} */
+const REASONS = {
+  ENOENT: "it does not exist",
+  ENOTDIR: "it does not exist",
+  EACCES: "this user may not execute it",
+  EPERM: "this user may not execute it",
+  ENOEXEC: "it is not a program for this system",
+  ETXTBSY: "it is being written",
+};
+
 /**
  * Continues with another program in place of this one: the same process where Node can replace it
  * (process.execve, Node 22.15 and later, not on Windows), else a child that has this process's standard streams,
- * gets its signals, gives it its exit code and ends when this process is gone.
+ * gets its signals, gives it its exit code and ends when this process is gone. What cannot be started is reported, and the exit
+ * code is then 126.
  *
  * @param {string} binary
  * @param {readonly string[]} args
@@ -24,8 +36,13 @@ const EXIT_CANNOT_EXECUTE = 126;
  * @returns {Promise<void>} settles when the child has ended; never when the process was replaced
  */
 export async function handOver(binary, args, { spawn = nodeSpawn, self = process } = {}) {
-  if (typeof self.execve === "function" && self.platform !== "win32") {
-    self.execve(binary, [binary, ...args], self.env);
+  // Node aborts where execve fails, and a child that fails can be told of.
+  if (typeof self.execve === "function" && self.platform !== "win32" && surelyStarts(binary)) {
+    try {
+      self.execve(binary, [binary, ...args], self.env);
+    } catch {
+      // Then a child it is.
+    }
   }
   /** @type {import("node:child_process").ChildProcess | undefined} */
   let child;
@@ -41,9 +58,21 @@ export async function handOver(binary, args, { spawn = nodeSpawn, self = process
     else self.exitCode = code ?? 1;
   } catch (error) {
     stopForwarding();
-    self.stderr.write(`daybreak: cannot start ${binary}: ${String(error)}\n`);
+    self.stderr.write(`daybreak: cannot start ${binary}: ${whyNot(binary, error)}.\n`);
     self.exitCode = EXIT_CANNOT_EXECUTE;
   }
+}
+
+/**
+ * @param {string} binary
+ * @param {unknown} error
+ */
+function whyNot(binary, error) {
+  const missing = missingPart(binary);
+  // A stray carriage return is seen in quotes.
+  if (missing) return `its ${missing.what} ${JSON.stringify(missing.path)} does not exist. Install it again`;
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  return REASONS[code] ?? String(error);
 }
 
 /**
