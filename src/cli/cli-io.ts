@@ -1,4 +1,5 @@
 import type { Readable, Writable } from "node:stream";
+import { codeOrReason } from "../errors/reason-of.ts";
 import { EXIT } from "./exit-codes.ts";
 import { CliError, Interruption } from "./cli-error.ts";
 
@@ -75,7 +76,7 @@ function unwritable(error: NodeJS.ErrnoException): CliError {
   return new CliError(
     EXIT.error,
     "output_failed",
-    `The output cannot be written (${error.code ?? error.message}). Is its disk full?`,
+    `The output cannot be written (${codeOrReason(error)}). Is its disk full?`,
     error,
   );
 }

@@ -4,6 +4,7 @@ import net from "node:net";
 import path from "node:path";
 import { LONGEST_SOCKET_PATH } from "../config/default-socket.ts";
 import { exhaustedResource, isSystemError } from "../errors/exhausted-resource.ts";
+import { codeOrReason } from "../errors/reason-of.ts";
 import { DaemonStartError, SocketUnavailableError } from "./daemon-start-error.ts";
 import { type Advice, listening } from "./listening.ts";
 
@@ -98,7 +99,8 @@ export function socketPathProblem(name: string, platform = process.platform): st
 /** The system's error as a sentence about the socket's folder. */
 function explain(name: string, error: unknown): unknown {
   if (!isSystemError(error)) return error;
-  const reason = REASONS[error.code] ?? exhaustedResource(error) ?? `the system refuses it (${error.code})`;
+  const reason =
+    REASONS[error.code] ?? exhaustedResource(error) ?? `the system refuses it (${codeOrReason(error)})`;
   return new SocketUnavailableError(
     `The socket cannot be created in the folder ${path.dirname(name)}: ${reason}. ${ANOTHER}.`,
     { cause: error },

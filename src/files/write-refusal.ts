@@ -1,4 +1,5 @@
 import { exhaustedResource, isSystemError } from "../errors/exhausted-resource.ts";
+import { codeOrReason } from "../errors/reason-of.ts";
 
 const REASONS: Readonly<Record<string, string>> = {
   ENOSPC: "the disk is full",
@@ -14,5 +15,5 @@ const REASONS: Readonly<Record<string, string>> = {
 /** Why a folder is not writable, to follow its name; undefined for an error that is not the system's. */
 export function writeRefusal(error: unknown): string | undefined {
   if (!isSystemError(error)) return undefined;
-  return REASONS[error.code] ?? exhaustedResource(error) ?? `the system refuses it (${error.code})`;
+  return REASONS[error.code] ?? exhaustedResource(error) ?? `the system refuses it (${codeOrReason(error)})`;
 }

@@ -9,7 +9,7 @@ import {
 import type { Logger } from "pino";
 import type { Config } from "../config/schema.ts";
 import { isRefused, natsTrouble } from "../dialects/management/nats-trouble.ts";
-import { toError } from "../errors/to-error.ts";
+import { reasonOf } from "../errors/reason-of.ts";
 import { natsOptions, readText } from "./connect-options.ts";
 
 /** Pause after an attempt that the client itself gave up. */
@@ -143,8 +143,8 @@ export class FleetConnection {
           await Promise.all([this.#follow(nats), nats.closed()]);
         }
       } catch (error) {
-        this.#problem = toError(error).message;
-        const { message } = toError(error);
+        const message = reasonOf(error);
+        this.#problem = message;
         this.#tell(
           isRefused(message)
             ? `The fleet's NATS server ${natsTrouble(message)}, and is tried again: correct them, and start the daemon again`

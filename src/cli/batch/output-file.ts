@@ -4,7 +4,7 @@ import { open, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { isSystemError } from "../../errors/exhausted-resource.ts";
+import { codeOrReason } from "../../errors/reason-of.ts";
 import { toError } from "../../errors/to-error.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import { EXIT } from "../exit-codes.ts";
@@ -87,7 +87,7 @@ async function digestOf(pieces: Pieces): Promise<string> {
 
 function whyNoPlace(path: string, error: unknown): string {
   const folder = dirname(path);
-  const code = isSystemError(error) ? error.code : String(error);
+  const code = codeOrReason(error);
   if (code === "ENOENT")
     return `There is no folder ${folder}; make it, or name another file for the answers.`;
   if (code === "ENOTDIR") return `${folder} is not a folder; name another file for the answers.`;

@@ -2,7 +2,7 @@ import { lstatSync } from "node:fs";
 import { once } from "node:events";
 import net from "node:net";
 import { isNamedPipe, socketPathProblem } from "../../daemon/ipc-socket.ts";
-import { isSystemError } from "../../errors/exhausted-resource.ts";
+import { codeOrReason } from "../../errors/reason-of.ts";
 import { type Check, type Finding, note, ok, problem } from "./check.ts";
 import type { DaemonLook, LocalDaemon } from "./daemon-look.ts";
 
@@ -152,7 +152,7 @@ async function tryToListen(options: net.ListenOptions): Promise<string | undefin
     await once(server, "listening");
     return undefined;
   } catch (error) {
-    return codeOf(error);
+    return codeOrReason(error);
   } finally {
     server.close();
   }
@@ -166,12 +166,8 @@ async function tryToConnect(path: string): Promise<string | undefined> {
     socket.on("error", () => {});
     return undefined;
   } catch (error) {
-    return codeOf(error);
+    return codeOrReason(error);
   } finally {
     socket.destroy();
   }
-}
-
-function codeOf(error: unknown): string {
-  return isSystemError(error) ? error.code : String(error);
 }

@@ -1,6 +1,7 @@
 import { lstat, readdir, readFile, stat } from "node:fs/promises";
 import path from "node:path";
 import { isSystemError } from "../../errors/exhausted-resource.ts";
+import { codeOrReason } from "../../errors/reason-of.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { isOwned } from "../../files/folder-lock.ts";
 import { listNames } from "../../files/list-names.ts";
@@ -54,7 +55,7 @@ async function whyUnreadable(folder: string): Promise<string | undefined> {
     return undefined;
   } catch (error) {
     if (!isSystemError(error)) throw error;
-    return error.code === "ENOENT" ? undefined : `the cache folder cannot be read (${error.code})`;
+    return error.code === "ENOENT" ? undefined : `the cache folder cannot be read (${codeOrReason(error)})`;
   }
 }
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { reasonOf } from "../../errors/reason-of.ts";
 
 /** A registry answers within a second; advice is not worth a longer wait. */
 const DEADLINE_MS = 4000;
@@ -37,13 +38,13 @@ export async function newestRelease(question: ReleaseQuestion): Promise<Release>
   } catch (error) {
     signal.throwIfAborted();
     if (late.aborted) return { unknown: `${hostname} has not answered within ${deadlineMs / 1000} s` };
-    return { unknown: `${hostname} cannot be reached (${reasonOf(error)})` };
+    return { unknown: `${hostname} cannot be reached (${innermostReason(error)})` };
   }
 }
 
 /** fetch hides the reason in the cause of "fetch failed". */
-function reasonOf(error: unknown): string {
+function innermostReason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  if (error.cause instanceof AggregateError) return reasonOf(error.cause.errors[0]);
-  return error.cause instanceof Error ? reasonOf(error.cause) : error.message;
+  if (error.cause instanceof AggregateError) return innermostReason(error.cause.errors[0]);
+  return error.cause instanceof Error ? innermostReason(error.cause) : reasonOf(error);
 }

@@ -7,6 +7,7 @@ import {
   resourceFromAttributes,
 } from "@opentelemetry/resources";
 import { BatchSpanProcessor, type SpanExporter, TracerProvider } from "@opentelemetry/sdk-trace";
+import { reasonOf } from "../../errors/reason-of.ts";
 import { recordRequest, type TracedRequest } from "./request-spans.ts";
 
 /** Longest wait for spans to leave at shutdown. A collector that is gone refuses them at once; only a silent one takes as long. */
@@ -55,7 +56,8 @@ function tellingProblems(exporter: SpanExporter, onProblem: (message: string) =>
     export: (spans, done) =>
       exporter.export(spans, (result) => {
         const failed = result.code !== ExportResultCode.SUCCESS;
-        if (failed && !isFailing) onProblem(result.error?.message ?? "the receiver does not take them");
+        if (failed && !isFailing)
+          onProblem(result.error ? reasonOf(result.error) : "the receiver does not take them");
         isFailing = failed;
         done(result);
       }),

@@ -5,6 +5,7 @@ import {
   jetstreamManager,
 } from "@nats-io/jetstream";
 import { errors, type NatsConnection } from "@nats-io/transport-node";
+import { reasonOf } from "../../errors/reason-of.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { toError } from "../../errors/to-error.ts";
 import { askingAgain } from "./ask-again.ts";
@@ -72,8 +73,8 @@ export function whyAway(
 ): string {
   if (error instanceof NoJetStream) return `the fleet's NATS server at ${where} ${error.message}`;
   if (codeOf(error) !== undefined)
-    return `JetStream of the fleet's NATS server at ${where} reports an error (${toError(error).message}): try again later`;
-  let why = error === undefined ? problem : toError(error).message;
+    return `JetStream of the fleet's NATS server at ${where} reports an error (${reasonOf(error)}): try again later`;
+  let why = error === undefined ? problem : reasonOf(error);
   if (isNotEnabled(error)) why = "nobody takes messages for its stream";
   return `JetStream of the fleet's NATS server at ${where} does not answer${why === undefined ? "" : ` (${why})`}: try again when it is back`;
 }

@@ -1,5 +1,5 @@
 import type { JetStreamManager, StreamConfig } from "@nats-io/jetstream";
-import { toError } from "../../errors/to-error.ts";
+import { reasonOf } from "../../errors/reason-of.ts";
 import { NO_LEADER } from "./ask-again.ts";
 import { codeOf, NAME_IN_USE, NO_STREAM, NOT_CLUSTERED } from "./jetstream-errors.ts";
 
@@ -63,7 +63,7 @@ async function addCopies(
 function tooFew(copies: number, failure: unknown): FewCopies | undefined {
   // A server may have a cluster of which JetStream is no part.
   if (failure === undefined || codeOf(failure) === NOT_CLUSTERED) return undefined;
-  return { copies, why: toError(failure).message };
+  return { copies, why: reasonOf(failure) };
 }
 
 /** Adds nothing, if another machine has just done so. */

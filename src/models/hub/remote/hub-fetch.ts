@@ -1,5 +1,5 @@
+import { reasonOf } from "../../../errors/reason-of.ts";
 import { ServiceError } from "../../../errors/service-error.ts";
-import { toError } from "../../../errors/to-error.ts";
 import { HubAnswerFailure, HubHttpFailure, HubNetworkFailure } from "./hub-error.ts";
 
 /** The hub itself redirects once or twice; browsers stop at 20. */
@@ -219,7 +219,7 @@ export async function discard(response: Response): Promise<void> {
 
 function networkFailure(error: unknown): HubNetworkFailure {
   const reason = innermost(error);
-  const message = toError(reason).message;
+  const message = reasonOf(reason);
   const code = reason instanceof Error && "code" in reason ? String(reason.code) : "";
   if (NO_TRUST.test(code))
     return new HubNetworkFailure(

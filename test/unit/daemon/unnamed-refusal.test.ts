@@ -1,0 +1,33 @@
+import { createServer, type Server } from "node:http";
+import { mkdtempSync, rmSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { listenIpc } from "../../../src/daemon/ipc-socket.ts";
+import { writeRefusal } from "../../../src/files/write-refusal.ts";
+
+/** What Node throws for an error of the system that it has no name for. */
+const UNNAMED = Object.assign(new Error("Unknown system error -117"), { code: "", errno: -117 });
+
+/** A server that the system lets listen nowhere. */
+function refusedServer(): Server {
+  const server = createServer();
+  server.listen = () => {
+    queueMicrotask(() => server.emit("error", UNNAMED));
+    return server;
+  };
+  return server;
+}
+
+test("a socket that the system refuses for a reason without a name is told of with the reason's words", async () => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-refused-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const attempt = listenIpc(refusedServer(), path.join(folder, "d.sock"), "linux");
+  await expect(attempt).rejects.toThrow(
+    /: the system refuses it \(Unknown system error -117\)\. Name another/,
+  );
+});
+
+test("so is a folder that cannot be written", () => {
+  expect(writeRefusal(UNNAMED)).toBe("the system refuses it (Unknown system error -117)");
+});
