@@ -2,6 +2,12 @@ import { describe, expect, test } from "vitest";
 import { fromFragment, toFragment } from "../../../src/experiments/share-link.ts";
 import { EXPERIMENT } from "./sample-experiment.ts";
 
+/** A text as the fragment of a link. */
+async function packed(text: string): Promise<string> {
+  const stream = new Blob([text]).stream().pipeThrough(new CompressionStream("deflate-raw"));
+  return Buffer.from(await new Response(stream).arrayBuffer()).toString("base64url");
+}
+
 describe("the link of an experiment", () => {
   test("holds the whole experiment in characters that an address may have", async () => {
     const experiment = { ...EXPERIMENT, notes: "Größe 東京 🚀" };
@@ -21,10 +27,14 @@ describe("the link of an experiment", () => {
     }
   });
 
+  test("may hold an experiment of exactly the largest size, and no byte more", async () => {
+    const largest = JSON.stringify(EXPERIMENT).padEnd(16 * 1024 * 1024);
+    expect(await fromFragment(await packed(largest))).toEqual(EXPERIMENT);
+    await expect(fromFragment(await packed(`${largest} `))).rejects.toThrow("does not hold an experiment");
+  });
+
   test("cannot fill the memory with what it unpacks to", async () => {
-    const stream = new Blob([" ".repeat(64 * 1024 * 1024)]).stream();
-    const packed = stream.pipeThrough(new CompressionStream("deflate-raw"));
-    const bomb = Buffer.from(await new Response(packed).arrayBuffer()).toString("base64url");
+    const bomb = await packed(" ".repeat(64 * 1024 * 1024));
     await expect(fromFragment(bomb)).rejects.toThrow("does not hold an experiment");
   });
 });

@@ -86,6 +86,18 @@ describe("requests", () => {
     expect(activity.report(everything).requests).toMatchObject([{ failure: "fleet_unreachable" }]);
   });
 
+  test("have the error of the work in them in the log's line, and none where it ended well", async () => {
+    const activity = new Activity();
+    const onEnd = await activity.followRequest(head, async () => {
+      const work = activity.followWork();
+      work.note({ model: "mini", failure: "engine_crashed" });
+      work.end();
+    });
+    expect(onEnd({ ...end, status: 500 })).toEqual({ model: "mini", error: "engine_crashed" });
+    const onGoodEnd = await activity.followRequest(head, async () => generate(activity));
+    expect(onGoodEnd(end)).not.toHaveProperty("error");
+  });
+
   test("that only look do not push out those that change something or fail", async () => {
     const activity = new Activity();
     await request(activity, () => undefined, "/api/models/load");

@@ -194,3 +194,13 @@ test("the request of a coding agent that sends the whole conversation each time 
   expect(input).toMatchObject({ tools: [{ name: "shell" }, { name: "apply_patch" }], toolChoice: "auto" });
   expect({ format, maxTokens }).toEqual({ format: { type: "text" }, maxTokens: undefined });
 });
+
+describe.each(["function", "custom"])("the name of a %s tool", (type) => {
+  test("may be one letter", () => {
+    expect(requestOf({ tools: [{ type, name: "f" }] }).input).toMatchObject({ tools: [{ name: "f" }] });
+  });
+
+  test("is not empty", () => {
+    expect(() => requestOf({ tools: [{ type, name: "" }] })).toThrow("name");
+  });
+});
