@@ -78,9 +78,10 @@ export class InstallerProject {
       .toSorted();
   }
 
-  /** Bytes on disk, files with several names counted once. */
+  /** Bytes of all files, those with several names counted once. */
   get size(): number {
-    const sizes = new Map(this.#entries.map((file) => [lstatSync(file).ino, lstatSync(file).size]));
+    const files = this.#entries.map((file) => lstatSync(file)).filter((stats) => stats.isFile());
+    const sizes = new Map(files.map((stats) => [stats.ino, stats.size]));
     return [...sizes.values()].reduce((sum, size) => sum + size, 0);
   }
 

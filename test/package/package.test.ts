@@ -1,5 +1,15 @@
 import { execFile } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -165,6 +175,50 @@ describe("the installed program", () => {
     expect(JSON.parse(update.stdout)).toMatchObject({
       installation: { kind: expect.stringMatching(/global|project/) },
     });
+  });
+});
+
+const modules = (): string => path.join(folder, "app/node_modules");
+
+/** Megabytes of the files in a folder. */
+function megabytes(within: string): number {
+  const files = readdirSync(within, { recursive: true, withFileTypes: true });
+  const sizes = files.map((each) =>
+    each.isFile() ? statSync(path.join(each.parentPath, each.name)).size : 0,
+  );
+  return sizes.reduce((sum, size) => sum + size, 0) / 1e6;
+}
+
+describe("docs/install.md", () => {
+  const page = readFileSync(path.join(ROOT, "docs/install.md"), "utf8");
+  /** The megabytes that stand after some words. */
+  function said(words: string): number {
+    const [, after] = page.split(words, 2);
+    return Number(/\d+(?= MB)/.exec(after ?? "")?.[0]);
+  }
+
+  it.each([
+    ["the program's package", "| `daybreak` |", () => megabytes(path.join(modules(), "daybreak"))],
+    [
+      "its dependencies",
+      "| its dependencies |",
+      () => megabytes(modules()) - megabytes(path.join(modules(), "daybreak")),
+    ],
+    ["OpenTelemetry", "OpenTelemetry (", () => megabytes(path.join(modules(), "@opentelemetry"))],
+    ["all without Node and Dawn", "| Node and Dawn: ", () => megabytes(modules())],
+  ])("tells the size of %s to within a tenth", (_, words, measure) => {
+    const measured = measure();
+    expect(said(words)).toBeGreaterThan(measured / 1.1);
+    expect(said(words)).toBeLessThan(measured * 1.1);
+  });
+
+  it("tells totals that are the sums of their parts, as far as these are rounded", () => {
+    const without = said("| `daybreak` |") + said("| its dependencies |");
+    const withNode = without + said("/node-<platform>` |");
+    const all = withNode + said("/dawn-<platform>` |");
+    expect(Math.abs(said("| Node and Dawn: ") - without)).toBeLessThanOrEqual(1);
+    expect(Math.abs(said("| GPU support: ") - withNode)).toBeLessThanOrEqual(1);
+    expect(Math.abs(said("\nIn total ") - all)).toBeLessThanOrEqual(1);
   });
 });
 
