@@ -1,7 +1,6 @@
 // @ts-check
 import { spawn as nodeSpawn } from "node:child_process";
-import { closeSync, openSync } from "node:fs";
-import { missingPart, surelyStarts } from "./program-file.mjs";
+import { closeSync, existsSync, openSync, readSync } from "node:fs";
 
 /** Signals with which a supervisor, a shell or (SIGBREAK) a Windows console ends a process. */
 const FORWARDED_SIGNALS = /** @type {const} */ (["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGBREAK"]);
@@ -22,35 +21,48 @@ const REASONS = {
   ETXTBSY: "it is being written",
 };
 
+/** Enough of a script to read its interpreter's name; Linux reads as much. */
+const HEAD_BYTES = 256;
+
 /**
- * Continues with another program in place of this one: the same process where Node can replace it
- * (process.execve, Node 22.15 and later, not on Windows), else a child that has this process's standard streams,
- * gets its signals, gives it its exit code and ends when this process is gone. What cannot be started is reported, and the exit
- * code is then 126.
+ * @typedef {object} HandOverOptions
+ * @property {(file: string, args: readonly string[], options: import("node:child_process").SpawnOptions) => import("node:child_process").ChildProcess} [spawn]
+ * @property {NodeJS.Process} [self]
+ */
+
+/**
+ * Continues under another Node in place of this one: the same process where Node can replace it (process.execve, Node
+ * 22.15 and later, not on Windows), else a child that also ends when this process is gone.
  *
- * @param {string} binary
+ * @param {string} binary a Node that is known to start, because Node aborts where execve fails
  * @param {readonly string[]} args
- * @param {object} [dependencies]
- * @param {(file: string, args: readonly string[], options: import("node:child_process").SpawnOptions) => import("node:child_process").ChildProcess} [dependencies.spawn]
- * @param {NodeJS.Process} [dependencies.self]
+ * @param {HandOverOptions} [options]
  * @returns {Promise<void>} settles when the child has ended; never when the process was replaced
  */
 export async function handOver(binary, args, { spawn = nodeSpawn, self = process } = {}) {
-  // Node aborts where execve fails, and a child that fails can be told of.
-  if (typeof self.execve === "function" && self.platform !== "win32" && surelyStarts(binary)) {
-    try {
-      self.execve(binary, [binary, ...args], self.env);
-    } catch {
-      // Then a child it is.
-    }
+  if (typeof self.execve === "function" && self.platform !== "win32") {
+    self.execve(binary, [binary, ...args], self.env);
   }
+  // The channel carries no messages. When it closes, the child knows that this process is gone, even if it was killed.
+  await runChild(binary, args, { spawn, self, stdio: ["inherit", "inherit", "inherit", "ipc"] });
+}
+
+/**
+ * Runs any program as a child that has this process's standard streams, gets its signals and gives it its exit code.
+ * What cannot be started is reported, and the exit code is then 126.
+ *
+ * @param {string} program
+ * @param {readonly string[]} args
+ * @param {HandOverOptions & { stdio?: import("node:child_process").StdioOptions }} [options]
+ * @returns {Promise<void>} settles when the child has ended
+ */
+export async function runChild(program, args, { spawn = nodeSpawn, self = process, stdio = "inherit" } = {}) {
   /** @type {import("node:child_process").ChildProcess | undefined} */
   let child;
   // Before the child begins, which may be far before this process goes on.
   const stopForwarding = forwardSignals((signal) => child?.kill(signal), self);
   try {
-    // The channel carries no messages. When it closes, the child knows that this process is gone, even if it was killed.
-    child = spawn(binary, args, { stdio: ["inherit", "inherit", "inherit", "ipc"] });
+    child = spawn(program, args, { stdio });
     const { code, signal } = await ended(child);
     stopForwarding();
     // A shell or supervisor sees what happened if this process ends by the same signal.
@@ -58,21 +70,41 @@ export async function handOver(binary, args, { spawn = nodeSpawn, self = process
     else self.exitCode = code ?? 1;
   } catch (error) {
     stopForwarding();
-    self.stderr.write(`daybreak: cannot start ${binary}: ${whyNot(binary, error)}.\n`);
+    self.stderr.write(`daybreak: cannot start ${program}: ${whyNot(program, error)}.\n`);
     self.exitCode = EXIT_CANNOT_EXECUTE;
   }
 }
 
 /**
- * @param {string} binary
+ * @param {string} program
  * @param {unknown} error
  */
-function whyNot(binary, error) {
-  const missing = missingPart(binary);
-  // A stray carriage return is seen in quotes.
-  if (missing) return `its ${missing.what} ${JSON.stringify(missing.path)} does not exist. Install it again`;
+function whyNot(program, error) {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  if (code === "ENOENT" && existsSync(program)) {
+    const interpreter = interpreterOf(program);
+    // In quotes, a carriage return of Windows can be seen.
+    const what =
+      interpreter === undefined ? "a part of it" : `its interpreter ${JSON.stringify(interpreter)}`;
+    return `${what} does not exist on this system. Install it again`;
+  }
   return REASONS[code] ?? String(error);
+}
+
+/**
+ * The program that a script's first line names.
+ * @param {string} script
+ * @returns {string | undefined} undefined for other files
+ */
+function interpreterOf(script) {
+  const head = Buffer.alloc(HEAD_BYTES);
+  const file = openSync(script, "r");
+  try {
+    readSync(file, head, 0, HEAD_BYTES, 0);
+  } finally {
+    closeSync(file);
+  }
+  return /^#![ \t]*([^ \t\n\0]+)/.exec(head.toString())?.[1];
 }
 
 /**

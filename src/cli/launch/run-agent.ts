@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn, type SpawnOptions } from "node:child_process";
-import { handOver } from "../../launch/hand-over.mjs";
+import { runChild } from "../../launch/hand-over.mjs";
 import { ProgramEnded } from "../cli-error.ts";
 
 /** Windows runs these by its shell alone. */
@@ -8,7 +8,7 @@ const SHELL_SCRIPT = /\.(?:cmd|bat)$/i;
 /**
  * Goes on with another program in place of this one: it gets the terminal and every signal, and its exit code is this
  * process's.
- * @throws ProgramEnded where the system cannot replace a process (Windows), when the program has ended
+ * @throws ProgramEnded when the program has ended, or cannot be started
  */
 export async function runAgent(
   program: string,
@@ -17,10 +17,10 @@ export async function runAgent(
 ): Promise<never> {
   Object.assign(process.env, env);
   if (SHELL_SCRIPT.test(program)) {
-    await handOver(process.env["ComSpec"] ?? "cmd.exe", shellArguments(program, args), {
+    await runChild(process.env["ComSpec"] ?? "cmd.exe", shellArguments(program, args), {
       spawn: spawnVerbatim,
     });
-  } else await handOver(program, args);
+  } else await runChild(program, args);
   throw new ProgramEnded(Number(process.exitCode ?? 0));
 }
 

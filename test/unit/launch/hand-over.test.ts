@@ -1,6 +1,6 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { text } from "node:stream/consumers";
@@ -14,11 +14,10 @@ afterEach(() => {
   for (const child of running.splice(0)) child.kill("SIGKILL");
 });
 
-/** A process that hands over to `node --eval program`, by a child or (execve) by replacing itself; throwing: it tries to. */
+/** A process that hands over to `node --eval program`, by a child or (execve) by replacing itself. */
 function launcher(program: string, { way = "child", binary = process.execPath, options = "{}" } = {}) {
   const script = `
     ${way === "child" ? "process.execve = undefined;" : ""}
-    ${way === "throwing" ? 'process.execve = () => { throw new Error("refused"); };' : ""}
     const { handOver } = await import(${JSON.stringify(HAND_OVER)});
     await handOver(${JSON.stringify(binary)}, ["--input-type=module", "--eval", ${JSON.stringify(program)}], ${options});`;
   // A session of its own has no controlling terminal, as under a service manager.
@@ -77,10 +76,6 @@ describe("handing over", () => {
     expect(await text(launcher("", { options }).stdout)).toBe("1\n");
   });
 
-  it("goes on with a child where Node refuses to replace the process", async () => {
-    expect(await end(launcher("process.exit(7)", { way: "throwing" }))).toEqual({ code: 7, signal: null });
-  });
-
   it("says that the binary cannot be started", async () => {
     const child = launcher("", { binary: "/nowhere/node" });
     const errors = text(child.stderr);
@@ -89,77 +84,63 @@ describe("handing over", () => {
   });
 });
 
-// Windows has neither execve nor interpreters.
-describe.skipIf(isWindows).each(["child", "execve"])("handing over by %s to", (way) => {
+// Windows knows no interpreters.
+describe.skipIf(isWindows)("a program that runs as a child", () => {
   let folder: string;
   beforeAll(() => {
     folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-hand-over-"));
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  /** A program file, which belongs to nobody's PATH. */
-  function programFile(content: string | Uint8Array, mode = 0o755): string {
+  function programFile(content: string, mode = 0o755): string {
     const file = path.join(mkdtempSync(path.join(folder, "in-")), "agent");
     writeFileSync(file, content, { mode });
     return file;
   }
 
-  /** What the launcher says when it is to hand over to a program that cannot be started. */
-  async function complaint(binary: string): Promise<string> {
-    const child = launcher("", { way, binary });
+  function parentOf(program: string): ChildProcessWithoutNullStreams {
+    const script = `
+      const { runChild } = await import(${JSON.stringify(HAND_OVER)});
+      await runChild(${JSON.stringify(program)}, ["first"]);`;
+    const child = spawn(process.execPath, ["--input-type=module", "--eval", script]);
+    running.push(child);
+    return child;
+  }
+
+  /** What is said of a program that cannot be started. */
+  async function complaint(program: string): Promise<string> {
+    const child = parentOf(program);
     const errors = text(child.stderr);
     expect(await end(child)).toEqual({ code: 126, signal: null });
     return await errors;
   }
 
-  it("a script whose interpreter is gone says so in a sentence", async () => {
+  it("gets its arguments, and gives its exit code", async () => {
+    const script = programFile('#!/bin/sh -e\necho "$0 $1"\nexit 9\n');
+    const child = parentOf(script);
+    const output = text(child.stdout);
+    expect(await end(child)).toEqual({ code: 9, signal: null });
+    expect(await output).toBe(`${script} first\n`);
+  });
+
+  it("has no channel to its parent, which programs on Node would take for one of messages", async () => {
+    const script = programFile(`#!/bin/sh\necho "<$NODE_CHANNEL_FD>"\n`);
+    expect(await text(parentOf(script).stdout)).toBe("<>\n");
+  });
+
+  it("is told of when its interpreter is gone", async () => {
     const script = programFile("#!/gone/node --flag\n");
     expect(await complaint(script)).toBe(
-      `daybreak: cannot start ${script}: its interpreter "/gone/node" does not exist. Install it again.\n`,
+      `daybreak: cannot start ${script}: its interpreter "/gone/node" does not exist on this system. Install it again.\n`,
     );
   });
 
-  it("a script whose lines end as on Windows shows the stray character", async () => {
+  it("is told of with the stray character when its lines end as on Windows", async () => {
     expect(await complaint(programFile("#!/bin/sh\r\nexit 3\r\n"))).toContain('"/bin/sh\\r" does not exist');
   });
 
-  it("a script whose interpreter is a script without its own interpreter names the latter", async () => {
-    const between = programFile("#!/gone/perl\n");
-    expect(await complaint(programFile(`#!${between}\n`))).toContain('its interpreter "/gone/perl"');
-  });
-
-  it("a script whose interpreter is a folder says that it may not be executed", async () => {
-    const script = programFile(`#!${folder}\n`);
-    expect(await complaint(script)).toBe(`daybreak: cannot start ${script}: this user may not execute it.\n`);
-  });
-
-  it("a program that does not exist says so", async () => {
-    const file = path.join(folder, "nothing");
-    expect(await complaint(file)).toBe(`daybreak: cannot start ${file}: it does not exist.\n`);
-  });
-
-  it("a file that is not executable says so", async () => {
+  it("is told of when it does not exist or may not be executed", async () => {
+    expect(await complaint(path.join(folder, "nothing"))).toContain("nothing: it does not exist.");
     expect(await complaint(programFile("#!/bin/sh\n", 0o644))).toContain("this user may not execute it");
-  });
-
-  it.runIf(process.platform === "linux")("a program whose loader is gone says so", async () => {
-    const program = readFileSync(process.execPath);
-    const loader = /\/lib\w*\/ld-[\w.-]+\0/.exec(program.toString("latin1", 0, 1 << 16))!;
-    program.write("/gone", loader.index);
-    expect(await complaint(programFile(program))).toContain('its loader "/gone');
-  });
-
-  it("a script runs it with its arguments", async () => {
-    const script = programFile('#!/bin/sh -e\necho "$0 $1"\nexit 9\n');
-    const child = launcher("", { way, binary: script });
-    const output = text(child.stdout);
-    expect(await end(child)).toEqual({ code: 9, signal: null });
-    expect(await output).toBe(`${script} --input-type=module\n`);
-  });
-
-  it("a file without an interpreter's name never ends by a signal", async () => {
-    // Whether it is run as a shell's script is up to the system.
-    const child = launcher("", { way, binary: programFile("exit 4\n") });
-    expect([4, 126]).toContain((await end(child)).code);
   });
 });
