@@ -13,6 +13,7 @@ const REAL = {
 
 export default defineConfig({
   test: {
+    reporters: ["default", "./test/support/skipped-tests-reporter.ts"],
     pool: "forks",
     maxWorkers: PARALLEL_FILES,
     // A shared machine can starve a process for seconds. The report names each test that needed a second try.

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BrowserPage } from "../support/browser-page.ts";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { need } from "../support/need.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
 const chromium = findChromium();
-requireOnCi("Chromium", chromium !== undefined);
+const CHROMIUM = need("Chromium", chromium !== undefined);
 
-describe.skipIf(chromium === undefined)("the API console at /docs in Chromium", () => {
+describe.skipIf(CHROMIUM.isMissing)(`the API console at /docs in Chromium${CHROMIUM.note}`, () => {
   let daemon: TestDaemon;
   let page: BrowserPage;
   beforeAll(async () => {

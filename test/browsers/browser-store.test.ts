@@ -8,17 +8,17 @@ import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { BrowserPage } from "../support/browser-page.ts";
 import { startFixtureHub } from "../support/fixture-hub.ts";
 import { type InterruptingProxy, startInterruptingProxy } from "../support/interrupting-proxy.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { need } from "../support/need.ts";
 import { startStaticServer } from "../support/static-server.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
 const chromium = findChromium();
-requireOnCi("Chromium", chromium !== undefined);
+const CHROMIUM = need("Chromium", chromium !== undefined);
 
 const offerSchema = z.object({ files: z.array(z.object({ sha256: z.string(), size_bytes: z.number() })) });
 const storedSchema = z.array(z.object({ name: z.string(), size: z.number(), stored: z.number() }));
 
-describe.skipIf(chromium === undefined)("models in the browser's storage", () => {
+describe.skipIf(CHROMIUM.isMissing)(`models in the browser's storage${CHROMIUM.note}`, () => {
   let page: BrowserPage;
   let daemon: TestDaemon;
   let proxy: InterruptingProxy;

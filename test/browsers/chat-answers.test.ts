@@ -4,16 +4,16 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import type { BrowserPage } from "../support/browser-page.ts";
 import type { PageActions } from "../support/page-actions.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { need } from "../support/need.ts";
 import { tinyPdf } from "../support/tiny-pdf.ts";
 import { testsInChat } from "./tests-in-chat.ts";
 
 const chromium = findChromium();
-requireOnCi("Chromium", chromium !== undefined);
+const CHROMIUM = need("Chromium", chromium !== undefined);
 
 const QUESTION = "What is Daybreak?";
 
-describe.skipIf(chromium === undefined)("in the chat", () => {
+describe.skipIf(CHROMIUM.isMissing)(`in the chat${CHROMIUM.note}`, () => {
   let page: BrowserPage;
   let on: PageActions;
   const folder = testsInChat(chromium!, (opened) => void ({ page, on } = opened));

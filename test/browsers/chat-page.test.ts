@@ -5,13 +5,13 @@ import { describe, expect, test } from "vitest";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { BrowserPage } from "../support/browser-page.ts";
 import type { PageActions } from "../support/page-actions.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { need } from "../support/need.ts";
 import { startDaemon } from "../support/start-daemon.ts";
 import { tinyPng } from "../support/tiny-png.ts";
 import { testsInChat } from "./tests-in-chat.ts";
 
 const chromium = findChromium();
-requireOnCi("Chromium", chromium !== undefined);
+const CHROMIUM = need("Chromium", chromium !== undefined);
 
 const QUESTION = "What is Daybreak?";
 
@@ -33,7 +33,7 @@ const HOSTILE = [
   '<a href="https://example.com" onclick="globalThis.hacked = 10">link</a>',
 ];
 
-describe.skipIf(chromium === undefined)("the page", () => {
+describe.skipIf(CHROMIUM.isMissing)(`the page${CHROMIUM.note}`, () => {
   let page: BrowserPage;
   let on: PageActions;
   const folder = testsInChat(chromium!, (opened) => void ({ page, on } = opened));
@@ -228,28 +228,33 @@ describe.skipIf(chromium === undefined)("the page", () => {
   });
 });
 
-test.skipIf(chromium === undefined)("the page works over plain HTTP from another machine", async () => {
-  const env = { SERVICE_HTTP_ALLOWED_HOSTS: "lan.test" };
-  const daemon = await startDaemon({ env });
-  try {
-    const flags = ["--disable-gpu", "--host-resolver-rules=MAP lan.test 127.0.0.1"];
-    const url = daemon.url.replace("127.0.0.1", "lan.test");
-    await using page = await BrowserPage.open(chromium!, `${url}/ui/`, { flags });
-    await page.until(`document.getElementById("model")?.value`);
-    expect(await page.evaluate("isSecureContext")).toBe(false);
-    await page.evaluate(`(() => {
+test.skipIf(CHROMIUM.isMissing)(
+  `the page works over plain HTTP from another machine${CHROMIUM.note}`,
+  async () => {
+    const env = { SERVICE_HTTP_ALLOWED_HOSTS: "lan.test" };
+    const daemon = await startDaemon({ env });
+    try {
+      const flags = ["--disable-gpu", "--host-resolver-rules=MAP lan.test 127.0.0.1"];
+      const url = daemon.url.replace("127.0.0.1", "lan.test");
+      await using page = await BrowserPage.open(chromium!, `${url}/ui/`, { flags });
+      await page.until(`document.getElementById("model")?.value`);
+      expect(await page.evaluate("isSecureContext")).toBe(false);
+      await page.evaluate(`(() => {
       const field = document.getElementById("prompt");
       field.value = "What is Daybreak?";
       field.dispatchEvent(new Event("input", { bubbles: true }));
     })()`);
-    await page.evaluate(`document.getElementById("send").click()`);
-    await page.until(`document.querySelector(".assistant .summary")`);
-    expect(await page.evaluate(`document.querySelector(".assistant .markdown").textContent`)).toMatch(/\w+/);
-    await page.evaluate(
-      `[...document.querySelectorAll(".actions button")].find((each) => each.textContent === "Copy").click()`,
-    );
-    await page.until(`document.getElementById("problem").textContent.includes("HTTPS")`);
-  } finally {
-    await daemon.stop();
-  }
-});
+      await page.evaluate(`document.getElementById("send").click()`);
+      await page.until(`document.querySelector(".assistant .summary")`);
+      expect(await page.evaluate(`document.querySelector(".assistant .markdown").textContent`)).toMatch(
+        /\w+/,
+      );
+      await page.evaluate(
+        `[...document.querySelectorAll(".actions button")].find((each) => each.textContent === "Copy").click()`,
+      );
+      await page.until(`document.getElementById("problem").textContent.includes("HTTPS")`);
+    } finally {
+      await daemon.stop();
+    }
+  },
+);

@@ -9,11 +9,11 @@ import { z } from "zod";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { BrowserPage } from "../support/browser-page.ts";
 import { PageActions } from "../support/page-actions.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { need } from "../support/need.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
 const chromium = findChromium();
-requireOnCi("Chromium", chromium !== undefined);
+const CHROMIUM = need("Chromium", chromium !== undefined);
 
 const ABOUT_PARIS = "What is the weather in Paris?";
 const PARAMETERS = JSON.stringify({
@@ -22,7 +22,7 @@ const PARAMETERS = JSON.stringify({
   required: ["city"],
 });
 
-describe.skipIf(chromium === undefined)("a tool in the chat", () => {
+describe.skipIf(CHROMIUM.isMissing)(`a tool in the chat${CHROMIUM.note}`, () => {
   let daemon: TestDaemon;
   let page: BrowserPage;
   let on: PageActions;

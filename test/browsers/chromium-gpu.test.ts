@@ -4,11 +4,14 @@ import { experimentResultSchema, type ExperimentResult } from "../../src/dialect
 import { compareResults } from "../../src/experiments/compare-results.ts";
 import { BrowserPage } from "../support/browser-page.ts";
 import { chromiumWithGpu, WITH_GPU } from "../support/chromium-gpu.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { need } from "../support/need.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { GPU_TEST_TIMEOUT_MS, testGpu } from "../support/test-gpu.ts";
 
-requireOnCi("Chromium with WebGPU", chromiumWithGpu !== undefined);
+const CHROMIUM = need(
+  "Chromium with WebGPU and a GPU adapter",
+  chromiumWithGpu !== undefined && testGpu !== undefined,
+);
 
 /**
  * A GPU multiplies and adds in another order, and in part with 16-bit floats: the log-probabilities of what is generated
@@ -28,7 +31,7 @@ const startedSchema = z.object({
   gpu: z.object({ adapter: z.string().optional(), problem: z.string().optional() }),
 });
 
-describe.skipIf(chromiumWithGpu === undefined || !testGpu)("the engine in a page with WebGPU", () => {
+describe.skipIf(CHROMIUM.isMissing)(`the engine in a page with WebGPU${CHROMIUM.note}`, () => {
   let daemon: TestDaemon;
   let page: BrowserPage;
   beforeAll(async () => {

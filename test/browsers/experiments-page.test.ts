@@ -5,15 +5,15 @@ import { fromFragment, toFragment } from "../../src/experiments/share-link.ts";
 import { activeRequests } from "../support/active-requests.ts";
 import { BrowserPage } from "../support/browser-page.ts";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { need } from "../support/need.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
 const chromium = findChromium();
-requireOnCi("Chromium", chromium !== undefined);
+const CHROMIUM = need("Chromium", chromium !== undefined);
 
 const EXAMPLE = readFileSync(new URL("../../configs/experiments/hello.json", import.meta.url), "utf8");
 
-describe.skipIf(chromium === undefined)("the page for experiments", () => {
+describe.skipIf(CHROMIUM.isMissing)(`the page for experiments${CHROMIUM.note}`, () => {
   let page: BrowserPage;
   let daemon: TestDaemon;
   beforeAll(async () => {
@@ -173,8 +173,8 @@ describe.skipIf(chromium === undefined)("the page for experiments", () => {
   });
 });
 
-test.skipIf(chromium === undefined)(
-  "a daemon that ends in the middle of a run leaves a page that works",
+test.skipIf(CHROMIUM.isMissing)(
+  `a daemon that ends in the middle of a run leaves a page that works${CHROMIUM.note}`,
   async () => {
     let daemon = await startDaemon({ args: ["--auto-load"] });
     const { port } = new URL(daemon.url);

@@ -2,17 +2,17 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { experimentResultSchema, type ExperimentResult } from "../../src/dialects/native/experiment.ts";
 import { compareResults } from "../../src/experiments/compare-results.ts";
 import { FirefoxPage, findFirefox } from "../support/firefox-page.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { need } from "../support/need.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { tinyPng } from "../support/tiny-png.ts";
 
 const firefox = findFirefox();
-requireOnCi("Firefox", firefox !== undefined);
+const FIREFOX = need("Firefox", firefox !== undefined);
 
 const IMAGE = Buffer.from(tinyPng(64, 64)).toString("base64");
 const SAME = { isSame: true, logprobDifference: 0 };
 
-describe.skipIf(firefox === undefined)("the engine in a page of Firefox", () => {
+describe.skipIf(FIREFOX.isMissing)(`the engine in a page of Firefox${FIREFOX.note}`, () => {
   let page: FirefoxPage;
   let daemon: TestDaemon;
   beforeAll(async () => {

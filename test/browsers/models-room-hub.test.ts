@@ -14,16 +14,16 @@ import {
   TINY,
   TINY_ALIAS,
 } from "../support/models-room.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { need } from "../support/need.ts";
 
 const chromium = findChromium();
-requireOnCi("Chromium", chromium !== undefined);
+const CHROMIUM = need("Chromium", chromium !== undefined);
 
 /** Requests for the bytes of the two models. */
 const TINY_BYTES = /^storage GET \/stored\/ada\//;
 const SUGGESTED_BYTES = /^storage GET \/stored\/ggml-org\//;
 
-describe.skipIf(chromium === undefined)("the hub in the room of the models", () => {
+describe.skipIf(CHROMIUM.isMissing)(`the hub in the room of the models${CHROMIUM.note}`, () => {
   let room: OpenModelsRoom;
   let on: ModelsRoom;
   let page: BrowserPage;

@@ -13,13 +13,13 @@ import {
   type OpenModelsRoom,
   stored,
 } from "../support/models-room.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { need } from "../support/need.ts";
 import { shippedModel } from "../support/shared-daemon.ts";
 
 const chromium = findChromium();
-requireOnCi("Chromium", chromium !== undefined);
+const CHROMIUM = need("Chromium", chromium !== undefined);
 
-describe.skipIf(chromium === undefined)("the room of the models", () => {
+describe.skipIf(CHROMIUM.isMissing)(`the room of the models${CHROMIUM.note}`, () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-models-room-"));
   let room: OpenModelsRoom;
   let on: ModelsRoom;

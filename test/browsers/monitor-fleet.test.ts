@@ -3,17 +3,17 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { BrowserPage } from "../support/browser-page.ts";
-import { NATS_SERVER } from "../support/nats-server.ts";
+import { NATS } from "../support/nats-server.ts";
 import { PageActions } from "../support/page-actions.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { both, need } from "../support/need.ts";
 import { FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
 
 const chromium = findChromium();
-requireOnCi("Chromium", chromium !== undefined);
+const NEEDS = both(need("Chromium", chromium !== undefined), NATS);
 
 const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
 
-describe.skipIf(chromium === undefined || NATS_SERVER === null)("the monitor of a fleet", () => {
+describe.skipIf(NEEDS.isMissing)(`the monitor of a fleet${NEEDS.note}`, () => {
   let fleet: TestFleet;
   let page: BrowserPage;
   let on: PageActions;

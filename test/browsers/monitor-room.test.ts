@@ -7,11 +7,11 @@ import { BrowserPage } from "../support/browser-page.ts";
 import { enginePids } from "../support/daemon-children.ts";
 import { HAS_ITS_COLOR, movePointer, valueOf } from "../support/monitor-page.ts";
 import { PageActions } from "../support/page-actions.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { need } from "../support/need.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
 const chromium = findChromium();
-requireOnCi("Chromium", chromium !== undefined);
+const CHROMIUM = need("Chromium", chromium !== undefined);
 
 const MODEL = "daybreak-mini";
 const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
@@ -19,7 +19,7 @@ const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js"
 /** What the monitor asks for while it looks. */
 const LOOKS = /\/metrics$|\/api\/system\/(activity|status)/;
 
-describe.skipIf(chromium === undefined)("the monitor", () => {
+describe.skipIf(CHROMIUM.isMissing)(`the monitor${CHROMIUM.note}`, () => {
   let daemon: TestDaemon;
   let page: BrowserPage;
   let on: PageActions;

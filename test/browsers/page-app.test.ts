@@ -4,12 +4,12 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { BrowserPage } from "../support/browser-page.ts";
 import { PageActions } from "../support/page-actions.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { need } from "../support/need.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { startStateServer, type StateServer } from "../support/state-server.ts";
 
 const chromium = findChromium();
-requireOnCi("Chromium", chromium !== undefined);
+const CHROMIUM = need("Chromium", chromium !== undefined);
 
 const KEY = "a-key-of-this-test";
 const QUESTION = "What is Daybreak?";
@@ -18,7 +18,7 @@ const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js"
 /** Nothing listens there. */
 const NOBODY = "http://127.0.0.1:1";
 
-describe.skipIf(chromium === undefined)("the page as an app", () => {
+describe.skipIf(CHROMIUM.isMissing)(`the page as an app${CHROMIUM.note}`, () => {
   let own: TestDaemon;
   let keyed: TestDaemon;
   let page: BrowserPage;

@@ -7,12 +7,12 @@ import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { BrowserPage } from "../support/browser-page.ts";
 import { type FixtureHub, startFixtureHub } from "../support/fixture-hub.ts";
 import { PageActions } from "../support/page-actions.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { need } from "../support/need.ts";
 import { startStaticServer, type StaticServer } from "../support/static-server.ts";
 import { runCli } from "../unit/cli/run-cli.ts";
 
 const chromium = findChromium();
-requireOnCi("Chromium", chromium !== undefined);
+const CHROMIUM = need("Chromium", chromium !== undefined);
 
 const MODEL = fileURLToPath(new URL("../../models/daybreak-mini.gguf", import.meta.url));
 const QUESTION = "What is Daybreak?";
@@ -45,8 +45,8 @@ describe("daybreak ui export", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)(
-  "the exported page, on a host that sends no headers, below a path",
+describe.skipIf(CHROMIUM.isMissing)(
+  `the exported page, on a host that sends no headers, below a path${CHROMIUM.note}`,
   () => {
     const site = makeFolder();
     let hub: FixtureHub;

@@ -3,11 +3,11 @@ import { z } from "zod";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { BrowserPage } from "../support/browser-page.ts";
 import { ENGINES_IN_PAGE } from "../support/engines-in-page.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { need } from "../support/need.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
 const chromium = findChromium();
-requireOnCi("Chromium", chromium !== undefined);
+const CHROMIUM = need("Chromium", chromium !== undefined);
 
 const answerSchema = z.object({
   body: z.object({
@@ -18,7 +18,7 @@ const answerSchema = z.object({
 
 type Message = { role: string; content: string };
 
-describe.skipIf(chromium === undefined)("an engine with one slot in a page of Chromium", () => {
+describe.skipIf(CHROMIUM.isMissing)(`an engine with one slot in a page of Chromium${CHROMIUM.note}`, () => {
   let page: BrowserPage;
   let daemon: TestDaemon;
   beforeAll(async () => {

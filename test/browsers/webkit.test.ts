@@ -8,13 +8,13 @@ import { COMPAT_SHA256 } from "../../src/engine/browser/compat-build.ts";
 import { compareResults } from "../../src/experiments/compare-results.ts";
 import { ENGINES_IN_PAGE, imageQuestion } from "../support/engines-in-page.ts";
 import { likeness } from "../support/likeness.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { need } from "../support/need.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { tinyPng } from "../support/tiny-png.ts";
 import { findWebKit, WebKitPage } from "../support/webkit-page.ts";
 
 const webkit = findWebKit();
-requireOnCi("WebKit", webkit !== undefined);
+const WEBKIT = need("WebKit", webkit !== undefined);
 
 /** llama.cpp's kernels quantize the numbers of a step otherwise than ours: log-probabilities differ by less than this. */
 const ROUNDING = 0.1;
@@ -26,7 +26,7 @@ test("the build for older browsers is the one whose hash experiments report", ()
   expect(createHash("sha256").update(readFileSync(file)).digest("hex")).toBe(COMPAT_SHA256);
 });
 
-describe.skipIf(webkit === undefined)("the engine in a page of WebKit, as Safari has it", () => {
+describe.skipIf(WEBKIT.isMissing)(`the engine in a page of WebKit, as Safari has it${WEBKIT.note}`, () => {
   let page: WebKitPage;
   let daemon: TestDaemon;
   beforeAll(async () => {

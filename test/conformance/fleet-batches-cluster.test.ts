@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { answeredBy, clientOf, completeLines, createLines } from "../support/batch-clients.ts";
 import { BatchMachines } from "../support/batch-machines.ts";
 import { loseAnswers } from "../support/lossy-nats.ts";
-import { NATS_SERVER, type NatsServer, startNatsCluster } from "../support/nats-server.ts";
+import { NATS, type NatsServer, startNatsCluster } from "../support/nats-server.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
 
@@ -76,7 +76,7 @@ async function startFleet(): Promise<{ fleet: TestFleet; cluster: Cluster; daemo
   return { fleet, cluster, daemons };
 }
 
-describe.skipIf(NATS_SERVER === null)("a fleet on three NATS servers", () => {
+describe.skipIf(NATS.isMissing)(`a fleet on three NATS servers${NATS.note}`, () => {
   test(
     "answers each line once while servers are killed, one of them for good with its disk, and while two are gone",
     async () => {

@@ -6,7 +6,7 @@ import { JetStreamPlace } from "../../src/fleet/batches/jetstream-place.ts";
 import { SharingLog } from "../../src/fleet/jetstream/sharing-log.ts";
 import { FleetConnection } from "../../src/fleet/fleet-connection.ts";
 import { JetStreamRecords } from "../../src/fleet/jetstream-records.ts";
-import { NATS_SERVER, type NatsServer, startNatsCluster } from "../support/nats-server.ts";
+import { NATS, type NatsServer, startNatsCluster } from "../support/nats-server.ts";
 
 const STREAMS = ["batches", "batchwork", "batchdata", "responses"].map((kind) => `t_${kind}`);
 const WAIT = { timeout: 30_000, interval: 200 };
@@ -40,7 +40,7 @@ async function managerAt({ url }: NatsServer): Promise<JetStreamManager> {
   return await jetstreamManager(nats, { checkAPI: false });
 }
 
-describe.skipIf(NATS_SERVER === null)("the streams of a fleet", () => {
+describe.skipIf(NATS.isMissing)(`the streams of a fleet${NATS.note}`, () => {
   test.each([
     [
       2,

@@ -1,7 +1,7 @@
 import { toFile } from "openai";
 import { expect, onTestFinished, test } from "vitest";
 import { clientOf } from "../support/batch-clients.ts";
-import { NATS_SERVER } from "../support/nats-server.ts";
+import { NATS } from "../support/nats-server.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
 
@@ -54,8 +54,8 @@ function waitsAt(entrance: TestDaemon): Wait[] {
   });
 }
 
-test.skipIf(NATS_SERVER === null)(
-  "a request at any entrance comes before the lines of a batch that has all slots of all machines",
+test.skipIf(NATS.isMissing)(
+  `a request at any entrance comes before the lines of a batch that has all slots of all machines${NATS.note}`,
   async () => {
     const fleet = await TestFleet.start({ jetStream: true });
     onTestFinished(async () => await fleet.stop());

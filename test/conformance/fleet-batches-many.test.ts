@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import type { RunLine } from "../../src/batches/batch-format.ts";
 import { BatchMachines, createBatch, named, nameModel, TEXT_API } from "../support/batch-machines.ts";
-import { NATS_SERVER, startNats } from "../support/nats-server.ts";
+import { NATS, startNats } from "../support/nats-server.ts";
 
 const BATCHES = 200;
 const LINES = 200;
@@ -12,8 +12,8 @@ const LINE_MS = 100;
 /** About a second, but for machines that do other things as well; behind the lines of the others it would be minutes. */
 const SOON_MS = 15_000;
 
-test.skipIf(NATS_SERVER === null)(
-  "a small batch begins about at once beside 200 others that have lines for minutes",
+test.skipIf(NATS.isMissing)(
+  `a small batch begins about at once beside 200 others that have lines for minutes${NATS.note}`,
   async () => {
     const nats = await startNats({ jetStream: true });
     onTestFinished(async () => await nats.stop());

@@ -12,7 +12,7 @@ import {
   outputOf,
   TEXT_API,
 } from "../support/batch-machines.ts";
-import { NATS_SERVER, type NatsServer, startNats } from "../support/nats-server.ts";
+import { NATS, type NatsServer, startNats } from "../support/nats-server.ts";
 
 const LINES = 300;
 const POLL = { interval: 20, timeout: 60_000 };
@@ -46,7 +46,7 @@ class Disk {
   }
 }
 
-describe.skipIf(NATS_SERVER === null)("after a power failure of the NATS server", () => {
+describe.skipIf(NATS.isMissing)(`after a power failure of the NATS server${NATS.note}`, () => {
   let nats: NatsServer;
   let disk: Disk;
   let fleet: BatchMachines;

@@ -1,12 +1,12 @@
 import { expect, onTestFinished, test } from "vitest";
 import { clientOf, completeLines, createLines } from "../support/batch-clients.ts";
-import { NATS_SERVER } from "../support/nats-server.ts";
+import { NATS } from "../support/nats-server.ts";
 import { ask, fleetOf, FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
 
 const MINUTE = 60_000;
 const LINES = 100;
 
-test.skipIf(NATS_SERVER === null).each([
+test.skipIf(NATS.isMissing).each([
   { jetStream: true, waiting: `waits for a machine that has ${FLEET_MODEL}` },
   { jetStream: false, waiting: `waits: The machine desk, which has the model "${FLEET_MODEL}",` },
 ])(

@@ -22,7 +22,7 @@ import {
   outputOf,
   TEXT_API,
 } from "../support/batch-machines.ts";
-import { NATS_SERVER, startNats } from "../support/nats-server.ts";
+import { NATS, startNats } from "../support/nats-server.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
 
@@ -74,7 +74,7 @@ async function startFleet(): Promise<{ fleet: TestFleet; daemons: TestDaemon[] }
   return { fleet, daemons };
 }
 
-describe.skipIf(NATS_SERVER === null)("batches that all machines of a fleet answer", () => {
+describe.skipIf(NATS.isMissing)(`batches that all machines of a fleet answer${NATS.note}`, () => {
   test(
     "are created on one entrance with the file of another, seen and cancelled on a third, and outlive each",
     async () => {
@@ -164,8 +164,8 @@ describe.skipIf(NATS_SERVER === null)("batches that all machines of a fleet answ
   );
 });
 
-test.skipIf(NATS_SERVER === null)(
-  "answers for which the server has no room are kept until it has",
+test.skipIf(NATS.isMissing)(
+  `answers for which the server has no room are kept until it has${NATS.note}`,
   async () => {
     const nats = await startNats({ jetStream: { maxFileBytes: 48 * 1024 * 1024 } });
     onTestFinished(async () => await nats.stop());
@@ -195,8 +195,8 @@ test.skipIf(NATS_SERVER === null)(
   },
 );
 
-test.skipIf(NATS_SERVER === null)(
-  "a machine that vanishes leaves its lines and its lead to the others",
+test.skipIf(NATS.isMissing)(
+  `a machine that vanishes leaves its lines and its lead to the others${NATS.note}`,
   async () => {
     const nats = await startNats({ jetStream: true });
     onTestFinished(async () => await nats.stop());

@@ -10,7 +10,8 @@ import { systemdUnit } from "../../src/cli/service/systemd-unit.ts";
 import { SILENCE_MS } from "../../src/fleet/presence.ts";
 import { fleetSchema } from "../../src/dialects/management/fleet-schemas.ts";
 import { findProgram } from "../support/find-program.ts";
-import { NATS_SERVER, type NatsServer, startNats, startNatsCluster } from "../support/nats-server.ts";
+import { both, need } from "../support/need.ts";
+import { NATS, type NatsServer, startNats, startNatsCluster } from "../support/nats-server.ts";
 import { postJson } from "../support/post-json.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
@@ -21,7 +22,9 @@ const PASSWORDS = {
   NATS_ADMIN_PASSWORD: "a0123abc",
 };
 const SYSTEMD_ANALYZE = findProgram("systemd-analyze");
+const SERVER_AND_SYSTEMD = both(NATS, need("systemd-analyze", SYSTEMD_ANALYZE !== null));
 const PYTHON = findProgram("python3");
+const HAS_PYTHON = need("python3", PYTHON !== null);
 
 const servers: NatsServer[] = [];
 const daemons: TestDaemon[] = [];
@@ -34,7 +37,7 @@ afterEach(async () => {
 
 const BRIEF = { model: "daybreak-mini", input: "Hello", max_output_tokens: 1 };
 
-describe.skipIf(NATS_SERVER === null)("configs/fleet/nats.conf", () => {
+describe.skipIf(NATS.isMissing)(`configs/fleet/nats.conf${NATS.note}`, () => {
   test("has machines join over TLS with their password, and with no other", async () => {
     const server = await start();
     const [one, two] = await Promise.all([join("one", [server]), join("two", [server])]);
@@ -111,8 +114,8 @@ describe.skipIf(NATS_SERVER === null)("configs/fleet/nats.conf", () => {
   });
 });
 
-test.skipIf(NATS_SERVER === null)(
-  "configs/fleet/nats-cluster.conf: machines stay together when the server of one of them is killed",
+test.skipIf(NATS.isMissing)(
+  `configs/fleet/nats-cluster.conf: machines stay together when the server of one of them is killed${NATS.note}`,
   async () => {
     const configFile = path.join(FOLDER, "nats-cluster.conf");
     const cluster = await startNatsCluster(3, { configFile, env: PASSWORDS });
@@ -133,29 +136,32 @@ test.skipIf(NATS_SERVER === null)(
 );
 
 describe("configs/fleet/systemd", () => {
-  test.skipIf(SYSTEMD_ANALYZE === null || NATS_SERVER === null)("has a valid service and drop-in", () => {
-    const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-units-"));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    const daybreak = path.join(folder, "daybreak.service");
-    const unit = systemdUnit({
-      scope: "system",
-      command: ["/bin/true", "serve"],
-      env: {},
-      stopSeconds: 40,
-      gpuGroups: [],
-    });
-    writeFileSync(daybreak, unit.replace("man:daybreak(1)", "https://example.org"));
-    mkdirSync(`${daybreak}.d`);
-    writeFileSync(`${daybreak}.d/fleet.conf`, readFileSync(path.join(FOLDER, "systemd/fleet.conf")));
-    for (const file of [path.join(FOLDER, "systemd/daybreak-nats.service"), daybreak]) {
-      expect(execFileSync(SYSTEMD_ANALYZE ?? "", ["verify", file], { encoding: "utf8", stdio: "pipe" })).toBe(
-        "",
-      );
-    }
-  });
+  test.skipIf(SERVER_AND_SYSTEMD.isMissing)(
+    `has a valid service and drop-in${SERVER_AND_SYSTEMD.note}`,
+    () => {
+      const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-units-"));
+      onTestFinished(() => rmSync(folder, { recursive: true }));
+      const daybreak = path.join(folder, "daybreak.service");
+      const unit = systemdUnit({
+        scope: "system",
+        command: ["/bin/true", "serve"],
+        env: {},
+        stopSeconds: 40,
+        gpuGroups: [],
+      });
+      writeFileSync(daybreak, unit.replace("man:daybreak(1)", "https://example.org"));
+      mkdirSync(`${daybreak}.d`);
+      writeFileSync(`${daybreak}.d/fleet.conf`, readFileSync(path.join(FOLDER, "systemd/fleet.conf")));
+      for (const file of [path.join(FOLDER, "systemd/daybreak-nats.service"), daybreak]) {
+        expect(
+          execFileSync(SYSTEMD_ANALYZE ?? "", ["verify", file], { encoding: "utf8", stdio: "pipe" }),
+        ).toBe("");
+      }
+    },
+  );
 });
 
-describe.skipIf(PYTHON === null)("manifests in configs/", () => {
+describe.skipIf(HAS_PYTHON.isMissing)(`manifests in configs/${HAS_PYTHON.note}`, () => {
   const labels = z.record(z.string(), z.string());
   const named = z.object({ name: z.string() });
   const probe = z.object({

@@ -4,7 +4,7 @@ import path from "node:path";
 import { nkeys } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { temporaryFolder } from "../support/engine-fixture.ts";
-import { NATS_SERVER, type NatsServer, startNats } from "../support/nats-server.ts";
+import { NATS, type NatsServer, startNats } from "../support/nats-server.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { fleetOf } from "../support/test-fleet.ts";
 
@@ -47,7 +47,7 @@ async function namesAt(daemon: TestDaemon): Promise<string[]> {
   return (await fleetOf(daemon)).machines.map(({ name }) => name).toSorted();
 }
 
-describe.skipIf(NATS_SERVER === null)("a fleet on a server with an operator, accounts and TLS", () => {
+describe.skipIf(NATS.isMissing)(`a fleet on a server with an operator, accounts and TLS${NATS.note}`, () => {
   const [operator, home, neighbour] = [nkeys.createOperator(), nkeys.createAccount(), nkeys.createAccount()];
   const folder = temporaryFolder();
   let nats: NatsServer;

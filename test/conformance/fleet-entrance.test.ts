@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { z } from "zod";
 import { temporaryFolder, writeModel } from "../support/engine-fixture.ts";
 import { listenToFrames } from "../support/listen-to-frames.ts";
-import { NATS_SERVER } from "../support/nats-server.ts";
+import { NATS } from "../support/nats-server.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
 import { tinyBert } from "../support/tiny-models.ts";
@@ -41,7 +41,7 @@ function chat(further: object = {}): object {
 const SOON_MS = 20_000;
 
 /** The machine that has the models is as strict to its own clients as can be: none of it is for the fleet. */
-describe.skipIf(NATS_SERVER === null)("the entrance of a fleet", () => {
+describe.skipIf(NATS.isMissing)(`the entrance of a fleet${NATS.note}`, () => {
   let fleet: TestFleet;
   let attic: TestDaemon;
   let desk: TestDaemon;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { NATS_SERVER } from "../support/nats-server.ts";
+import { NATS } from "../support/nats-server.ts";
 import { postJson } from "../support/post-json.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { ask, FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
@@ -54,7 +54,7 @@ async function stream(
   return { text, failure: response.ok ? undefined : rest, pause };
 }
 
-describe.skipIf(NATS_SERVER === null)("a fleet whose machines fail", () => {
+describe.skipIf(NATS.isMissing)(`a fleet whose machines fail${NATS.note}`, () => {
   let fleet: TestFleet;
   let desk: TestDaemon;
   const expected = new Map<string, string>();

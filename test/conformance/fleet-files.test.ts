@@ -4,7 +4,7 @@ import path from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { fleetSchema } from "../../src/dialects/management/fleet-schemas.ts";
 import { startFixtureHub, type FixtureHub } from "../support/fixture-hub.ts";
-import { NATS_SERVER, type NatsServer, startNats } from "../support/nats-server.ts";
+import { NATS, type NatsServer, startNats } from "../support/nats-server.ts";
 import { postJson } from "../support/post-json.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
@@ -17,7 +17,7 @@ let nats: NatsServer;
 let hub: FixtureHub;
 const daemons: TestDaemon[] = [];
 
-describe.skipIf(NATS_SERVER === null)("files in a fleet", () => {
+describe.skipIf(NATS.isMissing)(`files in a fleet${NATS.note}`, () => {
   beforeAll(async () => {
     nats = await startNats();
     hub = await startFixtureHub({

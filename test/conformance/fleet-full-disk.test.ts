@@ -1,6 +1,6 @@
 import OpenAI, { toFile } from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { NATS_SERVER } from "../support/nats-server.ts";
+import { NATS } from "../support/nats-server.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
 
@@ -8,7 +8,7 @@ import { FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
 const FULL = { jetStream: { maxFileBytes: 1e6 } };
 const LINES = 3;
 
-describe.skipIf(NATS_SERVER === null)("a fleet whose NATS server has no room on its disk", () => {
+describe.skipIf(NATS.isMissing)(`a fleet whose NATS server has no room on its disk${NATS.note}`, () => {
   let fleet: TestFleet;
   let desk: TestDaemon;
   let client: OpenAI;

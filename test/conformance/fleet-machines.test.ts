@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { type Beat, beatSchema, cardSchema } from "../../src/fleet/card.ts";
 import { readFrame } from "../../src/fleet/frame.ts";
 import { readJson, writeJson } from "../../src/fleet/json-message.ts";
-import { NATS_SERVER } from "../support/nats-server.ts";
+import { NATS } from "../support/nats-server.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { ask as askFor, busyOf, fleetOf, TestFleet } from "../support/test-fleet.ts";
 
@@ -17,7 +17,7 @@ const BEAT_MS = 500;
 /** An answer is offered at once to a machine that may go on with it. */
 const OFFERED_MS = 2000;
 
-describe.skipIf(NATS_SERVER === null)("the machines of a fleet that work", () => {
+describe.skipIf(NATS.isMissing)(`the machines of a fleet that work${NATS.note}`, () => {
   let fleet: TestFleet;
   let desk: TestDaemon;
   let observer: NatsConnection;

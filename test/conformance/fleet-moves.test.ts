@@ -14,7 +14,7 @@ import path from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { CHATML_WORDS } from "../support/tiny-models.ts";
 import { listenToFrames } from "../support/listen-to-frames.ts";
-import { NATS_SERVER } from "../support/nats-server.ts";
+import { NATS } from "../support/nats-server.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
 import { untilKilled } from "../support/until-killed.ts";
@@ -93,7 +93,7 @@ function withOtherWeights(file: string): void {
   closeSync(handle);
 }
 
-describe.skipIf(NATS_SERVER === null)("an answer whose machine is killed", () => {
+describe.skipIf(NATS.isMissing)(`an answer whose machine is killed${NATS.note}`, () => {
   let fleet: TestFleet;
   let desk: TestDaemon;
   let workers: TestDaemon[];

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { NATS_SERVER, type NatsServer, startNats } from "../support/nats-server.ts";
+import { NATS, type NatsServer, startNats } from "../support/nats-server.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { fleetOf } from "../support/test-fleet.ts";
 
@@ -22,7 +22,7 @@ async function namesAt(daemon: TestDaemon): Promise<string> {
   return (await fleetOf(daemon)).machines.map(({ name }) => name).join(" ");
 }
 
-describe.skipIf(NATS_SERVER === null)("the machines of a fleet", () => {
+describe.skipIf(NATS.isMissing)(`the machines of a fleet${NATS.note}`, () => {
   beforeAll(async () => {
     nats = await startNats();
     [desk, attic] = await Promise.all([join("desk"), join("attic")]);

@@ -3,7 +3,7 @@ import OpenAI, { BadRequestError, NotFoundError } from "openai";
 import { afterEach, describe, expect, test } from "vitest";
 import { findProgram } from "../support/find-program.ts";
 import {
-  NATS_SERVER,
+  NATS,
   type NatsOptions,
   type NatsServer,
   startNats,
@@ -23,7 +23,7 @@ afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.stop()));
 });
 
-describe.skipIf(NATS_SERVER === null)("responses in a fleet", () => {
+describe.skipIf(NATS.isMissing)(`responses in a fleet${NATS.note}`, () => {
   test("go on at every entrance, lend their items, and are gone everywhere when they are deleted", async () => {
     const [one, two] = await fleetWith({ jetStream: true });
     const first = await one.responses.create({ ...BRIEF, input: "Hello", instructions: "Be brief." });

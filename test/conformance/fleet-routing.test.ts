@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { NATS_SERVER } from "../support/nats-server.ts";
+import { NATS } from "../support/nats-server.ts";
 import { postJson } from "../support/post-json.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { ask, FLEET_MODEL, fleetOf, TestFleet } from "../support/test-fleet.ts";
@@ -33,7 +33,7 @@ async function experiment({ url }: TestDaemon) {
   return { status: response.status, text, tokens, machine };
 }
 
-describe.skipIf(NATS_SERVER === null)("a request to a fleet", () => {
+describe.skipIf(NATS.isMissing)(`a request to a fleet${NATS.note}`, () => {
   let fleet: TestFleet;
   let desk: TestDaemon;
   let attic: TestDaemon;

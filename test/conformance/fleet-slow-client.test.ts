@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { listenToFrames } from "../support/listen-to-frames.ts";
-import { NATS_SERVER } from "../support/nats-server.ts";
+import { NATS } from "../support/nats-server.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { CHATML_WORDS, tinyLlama, tokenId } from "../support/tiny-models.ts";
 import { FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
@@ -33,7 +33,7 @@ const LONG = {
 /** Longer than either side of a call is silent for. */
 const PAUSE_MS = 5000;
 
-describe.skipIf(NATS_SERVER === null)("a client of an answer that another machine gives", () => {
+describe.skipIf(NATS.isMissing)(`a client of an answer that another machine gives${NATS.note}`, () => {
   let fleet: TestFleet;
   let desk: TestDaemon;
   let worker: TestDaemon;

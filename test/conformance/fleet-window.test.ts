@@ -8,7 +8,7 @@ import { RemoteCalls, WINDOW_BYTES } from "../../src/fleet/remote-calls.ts";
 import { ServedCalls } from "../../src/fleet/served-calls.ts";
 import type { Inference, InferenceEvent } from "../../src/inference/inference.ts";
 import { idOf } from "../support/fleet-wire.ts";
-import { NATS_SERVER, type NatsServer, startNats } from "../support/nats-server.ts";
+import { NATS, type NatsServer, startNats } from "../support/nats-server.ts";
 
 const PIECE = "x".repeat(4096);
 /** Longer than either side is silent for. */
@@ -27,8 +27,8 @@ async function join(nats: NatsServer): Promise<FleetConnection> {
   return connection;
 }
 
-test.skipIf(NATS_SERVER === null)(
-  "a machine is no more than a window ahead of who reads its answer, and waits for a reader who pauses",
+test.skipIf(NATS.isMissing)(
+  `a machine is no more than a window ahead of who reads its answer, and waits for a reader who pauses${NATS.note}`,
   async () => {
     const nats = await startNats();
     closed.push(() => nats.stop());

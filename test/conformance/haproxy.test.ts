@@ -8,15 +8,18 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { WebSocket } from "ws";
 import { activeRequests } from "../support/active-requests.ts";
 import { ENDLESS_OBJECT } from "../support/certain-requests.ts";
+import { need } from "../support/need.ts";
 import { HAPROXY, startHaproxy, type Proxy } from "../support/haproxy.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+
+const PROXY = need("haproxy", HAPROXY !== null);
 
 const CONFIG = fileURLToPath(new URL("../../configs/fleet/haproxy.cfg", import.meta.url));
 const MODEL = "daybreak-mini";
 /** Enough that two machines would both have got some, if chance decided. */
 const MANY = 12;
 
-describe.skipIf(HAPROXY === null)("configs/fleet/haproxy.cfg", () => {
+describe.skipIf(PROXY.isMissing)(`configs/fleet/haproxy.cfg${PROXY.note}`, () => {
   let daemons: TestDaemon[];
   let proxy: Proxy;
 

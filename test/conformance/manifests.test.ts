@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { findProgram } from "../support/find-program.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { need } from "../support/need.ts";
 
 const CONFIGS = path.join(import.meta.dirname, "../../configs");
 const PROBLEMS = path.join(import.meta.dirname, "../support/kubernetes-problems.py");
@@ -11,9 +11,11 @@ const PROBLEMS = path.join(import.meta.dirname, "../support/kubernetes-problems.
 const PYTHON = "/usr/bin/python3";
 const HAS_KUBERNETES =
   existsSync(PYTHON) && spawnSync(PYTHON, ["-c", "import kubernetes, yaml"]).status === 0;
-requireOnCi("python3-kubernetes", HAS_KUBERNETES);
+const KUBERNETES = need("python3-kubernetes", HAS_KUBERNETES);
 const KUBECTL = findProgram("kubectl");
+const HAS_KUBECTL = need("kubectl", KUBECTL !== null);
 const COMPOSE = findProgram("docker-compose");
+const HAS_COMPOSE = need("docker-compose", COMPOSE !== null);
 const VARIABLES = {
   DAYBREAK_MACHINE_PASSWORD: "m",
   DAYBREAK_OBSERVER_PASSWORD: "o",
@@ -42,19 +44,22 @@ function check(files: readonly string[], env: Record<string, string> = VARIABLES
   return { status, stderr };
 }
 
-describe.skipIf(!HAS_KUBERNETES)("Kubernetes' types", () => {
+describe.skipIf(KUBERNETES.isMissing)(`Kubernetes' types${KUBERNETES.note}`, () => {
   test.each(["fleet/kubernetes.yaml", "container/kubernetes.yaml"])("know all of configs/%s", (file) => {
     expect(problemsOf(read(file))).toEqual([]);
   });
 
-  test.skipIf(KUBECTL === null)("know all that kubectl makes of configs/fleet/kustomization.yaml", () => {
-    const made = execFileSync(KUBECTL ?? "", ["kustomize", path.join(CONFIGS, "fleet")], {
-      encoding: "utf8",
-    });
-    expect(made).toContain("kind: ConfigMap");
-    expect(made).toContain("cluster {");
-    expect(problemsOf(made)).toEqual([]);
-  });
+  test.skipIf(HAS_KUBECTL.isMissing)(
+    `know all that kubectl makes of configs/fleet/kustomization.yaml${HAS_KUBECTL.note}`,
+    () => {
+      const made = execFileSync(KUBECTL ?? "", ["kustomize", path.join(CONFIGS, "fleet")], {
+        encoding: "utf8",
+      });
+      expect(made).toContain("kind: ConfigMap");
+      expect(made).toContain("cluster {");
+      expect(problemsOf(made)).toEqual([]);
+    },
+  );
 
   test.each([
     [
@@ -77,7 +82,7 @@ describe.skipIf(!HAS_KUBERNETES)("Kubernetes' types", () => {
   });
 });
 
-describe.skipIf(COMPOSE === null)("docker-compose takes", () => {
+describe.skipIf(HAS_COMPOSE.isMissing)(`docker-compose takes${HAS_COMPOSE.note}`, () => {
   test.each([
     [["container/compose.yaml"]],
     [["container/compose.yaml", "fleet/compose.yaml"]],

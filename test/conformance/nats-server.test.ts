@@ -1,14 +1,14 @@
 import { connect } from "@nats-io/transport-node";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { afterEach, describe, expect, test } from "vitest";
-import { NATS_SERVER, startNats, startNatsCluster, type NatsServer } from "../support/nats-server.ts";
+import { NATS, startNats, startNatsCluster, type NatsServer } from "../support/nats-server.ts";
 
 const servers: NatsServer[] = [];
 afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.stop()));
 });
 
-describe.skipIf(NATS_SERVER === null)("the NATS servers of tests", () => {
+describe.skipIf(NATS.isMissing)(`the NATS servers of tests${NATS.note}`, () => {
   test("a plain one has no JetStream, and is the same one after a crash", async () => {
     const server = await startNats();
     servers.push(server);

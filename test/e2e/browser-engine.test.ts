@@ -6,13 +6,13 @@ import { compareResults } from "../../src/experiments/compare-results.ts";
 import { BrowserPage } from "../support/browser-page.ts";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { ENGINES_IN_PAGE, imageQuestion } from "../support/engines-in-page.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { need } from "../support/need.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { tinyPng } from "../support/tiny-png.ts";
 import { losslessWebp } from "../support/tiny-webp.ts";
 
 const chromium = findChromium();
-requireOnCi("Chromium", chromium !== undefined);
+const CHROMIUM = need("Chromium", chromium !== undefined);
 
 const WEBP = `data:image/webp;base64,${Buffer.from(losslessWebp()).toString("base64")}`;
 const IMAGE = `data:image/png;base64,${Buffer.from(tinyPng(64, 64)).toString("base64")}`;
@@ -41,7 +41,7 @@ async function bundled(name: string, variable: string): Promise<string> {
   return `${output[0].code}\nglobalThis.${variable} = ${variable};`;
 }
 
-describe.skipIf(chromium === undefined)("the engine in a page of Chromium", () => {
+describe.skipIf(CHROMIUM.isMissing)(`the engine in a page of Chromium${CHROMIUM.note}`, () => {
   let page: BrowserPage;
   let daemon: TestDaemon;
   beforeAll(async () => {

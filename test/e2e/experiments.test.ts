@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { experimentResultSchema } from "../../src/dialects/native/experiment.ts";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { postJson } from "../support/post-json.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { need } from "../support/need.ts";
 import { sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { runCli } from "./cli-process.ts";
@@ -14,7 +14,7 @@ import { runCli } from "./cli-process.ts";
 const EXAMPLE = fileURLToPath(new URL("../../configs/experiments/hello.json", import.meta.url));
 
 const chromium = findChromium();
-requireOnCi("Chromium", chromium !== undefined);
+const CHROMIUM = need("Chromium", chromium !== undefined);
 
 let daemon: TestDaemon;
 let folder: string;
@@ -56,7 +56,7 @@ describe("an experiment", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("an experiment in Chromium", () => {
+describe.skipIf(CHROMIUM.isMissing)(`an experiment in Chromium${CHROMIUM.note}`, () => {
   test("has the tokens and log-probabilities that were recorded in a daemon", async () => {
     const run = await experiment("run", EXAMPLE, "--where", "chromium", "--tolerance", "0", "--json");
     expect(run.stderr).toBe("");

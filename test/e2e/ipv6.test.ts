@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { PROGRAM } from "../support/program.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { need } from "../support/need.ts";
 import { onIpv6Alone } from "../support/system-limits.ts";
 import { cleanEnv } from "./cli-process.ts";
 
@@ -22,10 +22,10 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const through = process.platform === "linux" ? onIpv6Alone() : undefined;
-requireOnCi("way to make a network of IPv6 alone", through !== undefined);
+const IPV6_ALONE = need("user namespaces with a network of IPv6 alone (unshare, ip)", through !== undefined);
 
-test.skipIf(through === undefined)(
-  "on a machine with IPv6 alone the daemon is there by default, and commands find it",
+test.skipIf(IPV6_ALONE.isMissing)(
+  `on a machine with IPv6 alone the daemon is there by default, and commands find it${IPV6_ALONE.note}`,
   async () => {
     const [unshare = "", ...args] = through ?? [];
     const env = { ...cleanEnv(), SERVICE_CACHE_DIR: folder, SERVICE_SOCKET: "", SERVICE_HTTP_PORT: PORT };

@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { BrowserPage } from "../support/browser-page.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { need } from "../support/need.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
 const chromium = findChromium();
-requireOnCi("Chromium", chromium !== undefined);
+const CHROMIUM = need("Chromium", chromium !== undefined);
 
 /** Asks for long answers, one after the other, until one is an error; resolves when the first has begun. */
 async function askUntilError(tab: BrowserPage): Promise<void> {
@@ -22,7 +22,7 @@ async function askUntilError(tab: BrowserPage): Promise<void> {
   await tab.until("pieces > 3");
 }
 
-describe.skipIf(chromium === undefined)("an engine that several tabs share", () => {
+describe.skipIf(CHROMIUM.isMissing)(`an engine that several tabs share${CHROMIUM.note}`, () => {
   let daemon: TestDaemon;
   let browser: BrowserPage;
   let first: BrowserPage;

@@ -5,8 +5,8 @@ import os from "node:os";
 import path from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { need } from "../support/need.ts";
 import { PROGRAM } from "../support/program.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
 
 const LAUNCHER = path.join(PROGRAM, "src/launch/daybreak.mjs");
 /** A number that no system has an account for, as containers use them. */
@@ -19,8 +19,10 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(temporary, { recursive: true }));
 
-const canBeAnybody = spawnSync("unshare", [...AS_NOBODY_KNOWN, "true"]).status === 0;
-requireOnCi("way to run as an unknown user", canBeAnybody);
+const UNKNOWN_USER = need(
+  "user namespaces, to run as an unknown user",
+  spawnSync("unshare", [...AS_NOBODY_KNOWN, "true"]).status === 0,
+);
 
 /** The command line of an account that the system does not know. */
 function daybreak(home: string | undefined, ...args: string[]) {
@@ -31,10 +33,10 @@ function daybreak(home: string | undefined, ...args: string[]) {
   });
 }
 
-test.skipIf(!canBeAnybody).each([
+test.skipIf(UNKNOWN_USER.isMissing).each([
   ["no home", undefined],
   ["a home that cannot be made", "/dev/null"],
-])("an account with %s gets a daemon, and finds its socket", async (_, home) => {
+])(`an account with %s gets a daemon, and finds its socket${UNKNOWN_USER.note}`, async (_, home) => {
   const socket = path.join(temporary, `daybreak-${UID}`, "run", "daybreak.sock");
   const daemon = daybreak(home, "serve", "--models-load", "", "--http-port", "0", "--gpu-mode", "off");
   try {

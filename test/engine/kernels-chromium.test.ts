@@ -1,17 +1,17 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { runTestFilesInPage } from "../support/chromium.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { need } from "../support/need.ts";
 
 const chromium = findChromium();
-requireOnCi("Chromium", chromium !== undefined);
+const CHROMIUM = need("Chromium", chromium !== undefined);
 
 const FILES = ["kernels", "vec-dots", "softmax", "flash-attention", "elementwise", "repacked", "dot-product"];
 
 const fileOf = (name: string): string => `test/unit/wasm/${name}.test.ts`;
 
-describe.skipIf(chromium === undefined)(
-  "what the kernels compute in Chromium is what they compute in Node",
+describe.skipIf(CHROMIUM.isMissing)(
+  `what the kernels compute in Chromium is what they compute in Node${CHROMIUM.note}`,
   () => {
     let results: Readonly<Record<string, unknown>>;
     beforeAll(async () => {

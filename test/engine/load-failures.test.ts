@@ -8,6 +8,7 @@ import { engineSpec, temporaryFolder, writeModel } from "../support/engine-fixtu
 import { ggufHeader, string, u32, writeTruncated, writeWithFlippedBits } from "../support/gguf-writer.ts";
 import { spawnTestEngine } from "../support/program.ts";
 import { tinyLlama, tinyLora, tinyProjector } from "../support/tiny-models.ts";
+import { FILE_RIGHTS } from "../support/need.ts";
 
 const folder = temporaryFolder();
 const at = (name: string): string => path.join(folder, name);
@@ -58,14 +59,11 @@ describe("what cannot be a model is refused before a process is started", () => 
     expect(pids).toHaveLength(before);
   });
 
-  test.skipIf(process.getuid?.() === 0 || process.platform === "win32")(
-    "a file that may not be read",
-    async () => {
-      const file = write("secret", fs.readFileSync(good));
-      fs.chmodSync(file, 0);
-      expect(await loadError(file)).toMatchObject({ code: "model_load_failed" });
-    },
-  );
+  test.skipIf(FILE_RIGHTS.isMissing)(`a file that may not be read${FILE_RIGHTS.note}`, async () => {
+    const file = write("secret", fs.readFileSync(good));
+    fs.chmodSync(file, 0);
+    expect(await loadError(file)).toMatchObject({ code: "model_load_failed" });
+  });
 });
 
 const header = (): Buffer => ggufHeader(tinyLlama({ blocks: 1 }));

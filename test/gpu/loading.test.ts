@@ -8,7 +8,7 @@ import { nullSpec } from "../../scripts/bench/gpu/host-cost.ts";
 import { findDawn } from "../../src/engine/gpu/find-dawn.ts";
 import type { Loaded } from "../support/count-loading.ts";
 import { temporaryFolder } from "../support/engine-fixture.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { need } from "../support/need.ts";
 
 const COUNT_LOADING = fileURLToPath(new URL("../support/count-loading.ts", import.meta.url));
 const MIB = 1024 * 1024;
@@ -17,13 +17,12 @@ const PIECE_BYTES = 8 * MIB;
 /** Q8_0 has 34 bytes for 32 weights. */
 const bytesOf = (weights: number): number => (weights / 32) * 34;
 
-const hasDawn = findDawn() !== undefined;
-requireOnCi("Dawn", hasDawn);
+const DAWN = need("Dawn, the optional package webgpu", findDawn() !== undefined);
 
 const folder = temporaryFolder();
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
-describe.skipIf(!hasDawn)("while a model is loaded onto a GPU", () => {
+describe.skipIf(DAWN.isMissing)(`while a model is loaded onto a GPU${DAWN.note}`, () => {
   let loaded: Loaded;
   beforeAll(async () => {
     const file = ensureBenchModel(folder, "0.1B", "Q8_0", 1);

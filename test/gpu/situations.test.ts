@@ -8,9 +8,16 @@ import { findDawn } from "../../src/engine/gpu/find-dawn.ts";
 import { type DawnDouble, writeDawnDouble } from "../support/dawn-double.ts";
 import { temporaryFolder } from "../support/engine-fixture.ts";
 import { linkedInstallation } from "../support/linked-installation.ts";
+import { both, need, unless } from "../support/need.ts";
 import { GPU_TEST_TIMEOUT_MS, onTestGpu, testGpu } from "../support/test-gpu.ts";
 
 const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
+
+/** Dawn, which looks for Vulkan on Linux alone. */
+const VULKAN = both(
+  unless(process.platform === "linux", "Linux alone has Vulkan as the only way to a GPU"),
+  need("Dawn, the optional package webgpu", findDawn() !== undefined),
+);
 
 const folder = temporaryFolder();
 afterAll(() => fs.rmSync(folder, { recursive: true }));
@@ -55,7 +62,7 @@ describe("daybreak gpu says why there is none, and what to do", { timeout: GPU_T
     );
   });
 
-  test.runIf(process.platform === "linux" && findDawn())("without a Vulkan loader", async () => {
+  test.skipIf(VULKAN.isMissing)(`without a Vulkan loader${VULKAN.note}`, async () => {
     const libraries = fs.mkdtempSync(`${folder}/`);
     fs.writeFileSync(path.join(libraries, "libvulkan.so.1"), "no library");
     expect(await verdict({ env: { LD_LIBRARY_PATH: libraries } })).toMatch(
@@ -63,7 +70,7 @@ describe("daybreak gpu says why there is none, and what to do", { timeout: GPU_T
     );
   });
 
-  test.runIf(process.platform === "linux" && findDawn())("without a driver", async () => {
+  test.skipIf(VULKAN.isMissing)(`without a driver${VULKAN.note}`, async () => {
     const none = path.join(folder, "none.json");
     expect(await verdict({ env: { VK_DRIVER_FILES: none, VK_ICD_FILENAMES: none } })).toMatch(
       /^Models run on the CPU\. (There is no Vulkan loader|No driver offers an adapter .*Install or update the driver)/,

@@ -22,7 +22,7 @@ import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { findRuntime, runtimeSuits } from "../../src/launch/runtime.mjs";
 import { BrowserPage } from "../support/browser-page.ts";
 import { ipcAddress } from "../support/ipc-address.ts";
-import { requireOnCi } from "../support/require-on-ci.ts";
+import { need } from "../support/need.ts";
 import { startStaticServer } from "../support/static-server.ts";
 import { cleanEnv, type CliResult, runCli } from "../e2e/cli-process.ts";
 import { SYSTEM_NODE, SYSTEM_NODE_VERSION, SYSTEM_PATH } from "../e2e/system-node.ts";
@@ -34,7 +34,7 @@ const INSTALL_DEADLINE_MS = 600_000;
 const execute = promisify(execFile);
 
 const chromium = findChromium();
-requireOnCi("Chromium", chromium !== undefined);
+const CHROMIUM = need("Chromium", chromium !== undefined);
 
 let folder: string;
 let packed: PackedPackage;
@@ -125,7 +125,7 @@ describe("the package", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("the export for browsers", () => {
+describe.skipIf(CHROMIUM.isMissing)(`the export for browsers${CHROMIUM.note}`, () => {
   const EXAMPLES = path.join(ROOT, "docs/examples");
   const MODEL = path.join(ROOT, "models/daybreak-mini.gguf");
 

@@ -8,10 +8,12 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { findProgram } from "./find-program.ts";
 import { freePorts } from "./free-ports.ts";
+import { need } from "./need.ts";
 import { SELF_SIGNED } from "./self-signed-certificate.ts";
 
 /** nats-server as Debian has it; null where it is not installed, and an error on CI. */
 export const NATS_SERVER = findProgram("nats-server");
+export const NATS = need("nats-server", NATS_SERVER !== null);
 /** A server listens within a tenth of a second; this only ends what hangs. */
 const START_DEADLINE_MS = 120_000;
 /** How often the file with the ports is looked for. */

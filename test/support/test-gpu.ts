@@ -22,7 +22,7 @@ export const testGpu: GpuAdapter | undefined = "adapter" in choice ? choice.adap
 /** For the name of a suite, so that its report says what it ran on, or that and why it did not run. */
 export const onTestGpu = testGpu
   ? `on ${testGpu.name}`
-  : `SKIPPED, there is no GPU adapter to test on: ${"problem" in choice ? choice.problem : ""}`;
+  : `[skipped: no GPU adapter to test on: ${"problem" in choice ? choice.problem : ""}]`;
 
 requireOnCi("software GPU to test on", testGpu?.software === true);
 

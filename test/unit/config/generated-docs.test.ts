@@ -6,6 +6,7 @@ import { exampleConfig } from "../../../scripts/docs/example-config.ts";
 import { generatedFiles } from "../../../scripts/docs/generated-files.ts";
 import { configOptions } from "../../../src/config/config-options.ts";
 import { configSchema } from "../../../src/config/schema.ts";
+import { unless } from "../../support/need.ts";
 
 const files = await generatedFiles();
 
@@ -16,8 +17,8 @@ describe("generated documentation", () => {
     expect(readFileSync(file, "utf8")).toBe(text);
   });
 
-  const hasMandoc = spawnSync("mandoc", ["-V"]).error === undefined;
-  test.skipIf(!hasMandoc)("the man page has nothing that a strict reader minds", () => {
+  const MANDOC = unless(spawnSync("mandoc", ["-V"]).error === undefined, "no mandoc");
+  test.skipIf(MANDOC.isMissing)(`the man page has nothing that a strict reader minds${MANDOC.note}`, () => {
     const page = files.find(({ file }) => file.pathname.endsWith(".1"));
     const { stdout } = spawnSync("mandoc", ["-T", "lint"], { input: page?.text, encoding: "utf8" });
     expect(stdout).toBe("");

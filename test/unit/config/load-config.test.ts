@@ -5,6 +5,9 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ConfigError } from "../../../src/config/config-error.ts";
 import { readDefaultConfig } from "../../../src/config/read-config-file.ts";
 import { loadConfig, type ConfigSources } from "../../../src/config/load-config.ts";
+import { unless } from "../../support/need.ts";
+
+const ROOT = unless(process.getuid?.() === 0, "root alone can give files away");
 
 let folder: string;
 
@@ -220,7 +223,7 @@ describe("a file at the default place", () => {
     });
   });
 
-  test.skipIf(process.getuid?.() !== 0)("of the administrator counts", () => {
+  test.skipIf(ROOT.isMissing)(`of the administrator counts${ROOT.note}`, () => {
     expect(readDefaultConfig(defaultFile("ui = false"), account).tree).toEqual({ ui: false });
   });
 

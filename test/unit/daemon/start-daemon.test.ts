@@ -11,10 +11,12 @@ import type { createServices } from "../../../src/daemon/create-services.ts";
 import { startDaemon, type RunningDaemon } from "../../../src/daemon/start-daemon.ts";
 import { ipcAddress, ipcUrl } from "../../support/ipc-address.ts";
 import { FakeModels, fakeModel } from "../../support/fake-models.ts";
+import { unless } from "../../support/need.ts";
 import { fakeServices } from "../../support/fake-services.ts";
 
-const hasIpv6 = Object.values(os.networkInterfaces()).some((all) =>
-  all?.some(({ address }) => address === "::1"),
+const IPV6 = unless(
+  Object.values(os.networkInterfaces()).some((all) => all?.some(({ address }) => address === "::1")),
+  "no IPv6",
 );
 
 let folder: string;
@@ -142,20 +144,23 @@ describe("start", () => {
     await expect(start()).rejects.toThrow(/another daemon listens/i);
   });
 
-  test.skipIf(!hasIpv6)("by default it answers on IPv4 and IPv6, and is told of as 0.0.0.0", async () => {
-    const { daemon } = await start({ http: { addr: "0.0.0.0", rate_limit: 1 } });
-    const { port } = new URL(daemon.url);
-    expect([daemon.url, daemon.services.endpoints.http]).toEqual([
-      `http://127.0.0.1:${port}`,
-      `http://0.0.0.0:${port}`,
-    ]);
-    for (const host of ["127.0.0.1", "[::1]"]) {
-      expect((await fetch(`http://${host}:${port}/status`)).status).toBe(200);
-      expect((await fetch(`http://${host}:${port}/status`)).status).toBe(429);
-    }
-  });
+  test.skipIf(IPV6.isMissing)(
+    `by default it answers on IPv4 and IPv6, and is told of as 0.0.0.0${IPV6.note}`,
+    async () => {
+      const { daemon } = await start({ http: { addr: "0.0.0.0", rate_limit: 1 } });
+      const { port } = new URL(daemon.url);
+      expect([daemon.url, daemon.services.endpoints.http]).toEqual([
+        `http://127.0.0.1:${port}`,
+        `http://0.0.0.0:${port}`,
+      ]);
+      for (const host of ["127.0.0.1", "[::1]"]) {
+        expect((await fetch(`http://${host}:${port}/status`)).status).toBe(200);
+        expect((await fetch(`http://${host}:${port}/status`)).status).toBe(429);
+      }
+    },
+  );
 
-  test.skipIf(!hasIpv6)("0.0.0.0 that was asked for is IPv4 alone", async () => {
+  test.skipIf(IPV6.isMissing)(`0.0.0.0 that was asked for is IPv4 alone${IPV6.note}`, async () => {
     const { daemon } = await start({ http: { addr: "0.0.0.0" } }, new FakeModels(), ["http.addr"]);
     const { port } = new URL(daemon.url);
     expect((await fetch(`http://127.0.0.1:${port}/status`)).status).toBe(200);

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { FolderLock, isOwned, LOCK_FILE } from "../../../src/files/folder-lock.ts";
 import { temporaryFolder } from "../models/temporary-folder.ts";
+import { FILE_RIGHTS } from "../../support/need.ts";
 
 const FOLDER_LOCK = new URL("../../../src/files/folder-lock.ts", import.meta.url).href;
 
@@ -162,8 +163,8 @@ describe("the lock of a folder", () => {
     await expect(new FolderLock(folder).run(async () => {})).rejects.toThrow("unable to open");
   });
 
-  it.skipIf(process.getuid?.() === 0 || process.platform === "win32")(
-    "cannot be had in a folder that is read-only, and says why",
+  it.skipIf(FILE_RIGHTS.isMissing)(
+    `cannot be had in a folder that is read-only, and says why${FILE_RIGHTS.note}`,
     async () => {
       const folder = await temporaryFolder();
       await chmod(folder, 0o500);

@@ -3,10 +3,10 @@ import { expect, test, vi } from "vitest";
 import { askingAgain } from "../../../src/fleet/jetstream/ask-again.ts";
 import { jetStreamMachine } from "../../support/jetstream-machine.ts";
 import { loseAnswers, loseRequests } from "../../support/lossy-nats.ts";
-import { NATS_SERVER } from "../../support/nats-server.ts";
+import { NATS } from "../../support/nats-server.ts";
 
-test.skipIf(NATS_SERVER === null)(
-  "streams that a server says nothing of at first are there for the first upload",
+test.skipIf(NATS.isMissing)(
+  `streams that a server says nothing of at first are there for the first upload${NATS.note}`,
   async () => {
     const { place, nats } = await jetStreamMachine();
     loseRequests(nats, "$JS.API.STREAM.INFO");
@@ -14,8 +14,8 @@ test.skipIf(NATS_SERVER === null)(
   },
 );
 
-test.skipIf(NATS_SERVER === null)(
-  "a message is stored once, and known to be, if the answer to it is lost",
+test.skipIf(NATS.isMissing)(
+  `a message is stored once, and known to be, if the answer to it is lost${NATS.note}`,
   async () => {
     const { place, nats } = await jetStreamMachine();
     const subject = place.subject("batches", "batch", "a");
@@ -28,7 +28,7 @@ test.skipIf(NATS_SERVER === null)(
   },
 );
 
-test.skipIf(NATS_SERVER === null)("a reader of messages that is asked for twice is one", async () => {
+test.skipIf(NATS.isMissing)(`a reader of messages that is asked for twice is one${NATS.note}`, async () => {
   const { place, nats } = await jetStreamMachine();
   await place.put(place.subject("batches", "batch", "a"), Buffer.from("first"), 0);
   loseAnswers(nats, "$JS.API.CONSUMER.CREATE");

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { pino } from "pino";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { RunLine } from "../../../src/batches/batch-format.ts";
 import { BatchRoom } from "../../../src/batches/batch-room.ts";
 import type { Batches } from "../../../src/batches/batches.ts";
@@ -20,7 +20,8 @@ import {
   TEXT_LINES,
   USAGE,
 } from "../../support/batch-machines.ts";
-import { NATS_SERVER, type NatsServer, startNats } from "../../support/nats-server.ts";
+import { NATS, type NatsServer, startNats } from "../../support/nats-server.ts";
+import { type Need, unless } from "../../support/need.ts";
 
 interface Opened {
   readonly batches: Batches;
@@ -53,7 +54,7 @@ async function openEmbedded({ runLine = nameModel, config = {}, now }: Options =
 
 let nats: NatsServer | undefined;
 beforeAll(async () => {
-  if (NATS_SERVER !== null) nats = await startNats({ jetStream: true });
+  if (!NATS.isMissing) nats = await startNats({ jetStream: true });
 });
 afterAll(async () => await nats?.stop());
 
@@ -79,12 +80,14 @@ const statusOf = async (batches: Batches, id: string): Promise<string> =>
 const reached = async (batches: Batches, id: string, status: string): Promise<void> => {
   await expect.poll(async () => await statusOf(batches, id), { interval: 10 }).toBe(status);
 };
-const STORES: readonly (readonly [string, Open, boolean])[] = [
-  ["one machine", openEmbedded, false],
-  ...(NATS_SERVER === null ? [] : [["a fleet", openFleet, true] as const]),
+const STORES: readonly (readonly [string, Open, boolean, Need])[] = [
+  ["one machine", openEmbedded, false, unless(true, "")],
+  ["a fleet", openFleet, true, NATS],
 ];
 
-describe.each(STORES)("files and batches of %s", (_name, openStore, isShared) => {
+describe.each(STORES)("files and batches of %s", (_name, openStore, isShared, needed) => {
+  beforeEach(({ skip }) => skip(needed.isMissing, needed.reason));
+
   const opened: Opened[] = [];
   const open = async (options?: Options): Promise<Batches> => {
     const each = await openStore(options);

@@ -23,7 +23,7 @@ import {
   outputOf,
   TEXT_API,
 } from "../../support/batch-machines.ts";
-import { NATS_SERVER, type NatsServer, startNats } from "../../support/nats-server.ts";
+import { NATS, type NatsServer, startNats } from "../../support/nats-server.ts";
 
 const HOUR_MS = 3_600_000;
 const FAST = { interval: 20 };
@@ -38,7 +38,7 @@ const answers = async (machine: BatchMachine, id: string, count: number): Promis
 };
 const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
 
-describe.skipIf(NATS_SERVER === null)("what harms batches of a fleet", () => {
+describe.skipIf(NATS.isMissing)(`what harms batches of a fleet${NATS.note}`, () => {
   let nats: NatsServer;
   let fleet: BatchMachines;
   /** Whether lines but the first are answered. */
@@ -308,7 +308,7 @@ describe.skipIf(NATS_SERVER === null)("what harms batches of a fleet", () => {
   });
 });
 
-test.skipIf(NATS_SERVER === null)("a fleet whose JetStream has no leader yet is away", async () => {
+test.skipIf(NATS.isMissing)(`a fleet whose JetStream has no leader yet is away${NATS.note}`, async () => {
   const nats = await startNats();
   onTestFinished(async () => await nats.stop());
   const starting = await connect({ servers: nats.url });
@@ -326,29 +326,32 @@ test.skipIf(NATS_SERVER === null)("a fleet whose JetStream has no leader yet is 
   await fleet.close({ hasStreams: false });
 });
 
-test.skipIf(NATS_SERVER === null)("a line that is run while the server is away is run once", async () => {
-  const nats = await startNats({ jetStream: true });
-  onTestFinished(async () => await nats.stop());
-  const fleet = new BatchMachines(nats.url, "t");
-  const isOpen = Promise.withResolvers<void>();
-  let runs = 0;
-  const one = await fleet.join("one", {
-    runLine: async (line, signal) => {
-      runs += 1;
-      await isOpen.promise;
-      return await nameModel(line, signal);
-    },
-  });
-  const { id } = await createBatch(one.batches, named(2));
-  await expect.poll(() => runs, FAST).toBe(2);
-  await nats.kill("SIGKILL");
-  // Longer than it takes until further lines are looked for.
-  await sleep(1200);
-  await nats.restart();
-  await expect.poll(() => one.place.isConnected, FAST).toBe(true);
-  await sleep(1200);
-  isOpen.resolve();
-  await expect.poll(async () => (await batchOf(one, id)).status, FAST).toBe("completed");
-  expect(runs).toBe(2);
-  await fleet.close();
-});
+test.skipIf(NATS.isMissing)(
+  `a line that is run while the server is away is run once${NATS.note}`,
+  async () => {
+    const nats = await startNats({ jetStream: true });
+    onTestFinished(async () => await nats.stop());
+    const fleet = new BatchMachines(nats.url, "t");
+    const isOpen = Promise.withResolvers<void>();
+    let runs = 0;
+    const one = await fleet.join("one", {
+      runLine: async (line, signal) => {
+        runs += 1;
+        await isOpen.promise;
+        return await nameModel(line, signal);
+      },
+    });
+    const { id } = await createBatch(one.batches, named(2));
+    await expect.poll(() => runs, FAST).toBe(2);
+    await nats.kill("SIGKILL");
+    // Longer than it takes until further lines are looked for.
+    await sleep(1200);
+    await nats.restart();
+    await expect.poll(() => one.place.isConnected, FAST).toBe(true);
+    await sleep(1200);
+    isOpen.resolve();
+    await expect.poll(async () => (await batchOf(one, id)).status, FAST).toBe("completed");
+    expect(runs).toBe(2);
+    await fleet.close();
+  },
+);

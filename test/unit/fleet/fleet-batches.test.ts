@@ -13,7 +13,7 @@ import {
   TEXT_API,
   USAGE,
 } from "../../support/batch-machines.ts";
-import { NATS_SERVER, type NatsServer, startNats } from "../../support/nats-server.ts";
+import { NATS, type NatsServer, startNats } from "../../support/nats-server.ts";
 
 const status = async ({ batches }: Awaited<ReturnType<BatchMachines["join"]>>, id: string): Promise<string> =>
   (await batches.batch(undefined, TEXT_API, id)).status;
@@ -29,7 +29,7 @@ const slow: RunLine = async (line, signal) => {
   return await nameModel(line, signal);
 };
 
-describe.skipIf(NATS_SERVER === null)("batches of a fleet", () => {
+describe.skipIf(NATS.isMissing)(`batches of a fleet${NATS.note}`, () => {
   let nats: NatsServer;
   let fleet: BatchMachines;
   beforeAll(async () => {
@@ -296,7 +296,7 @@ describe.skipIf(NATS_SERVER === null)("batches of a fleet", () => {
   });
 });
 
-describe.skipIf(NATS_SERVER === null)("batches while the NATS server is away", () => {
+describe.skipIf(NATS.isMissing)(`batches while the NATS server is away${NATS.note}`, () => {
   test("pause, are told of as unreachable, and go on", async () => {
     const nats = await startNats({ jetStream: true });
     onTestFinished(async () => await nats.stop());

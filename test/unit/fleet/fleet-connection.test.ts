@@ -5,10 +5,10 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { configSchema } from "../../../src/config/schema.ts";
 import { natsTrouble } from "../../../src/dialects/management/nats-trouble.ts";
 import { FleetConnection } from "../../../src/fleet/fleet-connection.ts";
-import { NATS_SERVER, startNats } from "../../support/nats-server.ts";
+import { NATS, startNats } from "../../support/nats-server.ts";
 
-test.skipIf(NATS_SERVER === null)(
-  "a server that refuses the password is not told of as one that is not reachable",
+test.skipIf(NATS.isMissing)(
+  `a server that refuses the password is not told of as one that is not reachable${NATS.note}`,
   async () => {
     const server = await startNats({ config: 'authorization { user: "us", password: "right" }' });
     onTestFinished(async () => await server.stop());

@@ -9,7 +9,7 @@ import { JetStreamPlace } from "../../../src/fleet/batches/jetstream-place.ts";
 import { SharingLog } from "../../../src/fleet/jetstream/sharing-log.ts";
 import { FleetConnection } from "../../../src/fleet/fleet-connection.ts";
 import { JetStreamRecords } from "../../../src/fleet/jetstream-records.ts";
-import { NATS_SERVER, type NatsOptions, type NatsServer, startNats } from "../../support/nats-server.ts";
+import { NATS, type NatsOptions, type NatsServer, startNats } from "../../support/nats-server.ts";
 
 const RECORD = Buffer.from("record");
 const away = { code: "fleet_unreachable" };
@@ -50,7 +50,7 @@ async function restart(nats: NatsServer, connection: FleetConnection, change: ()
   await expect.poll(() => connection.isConnected, { interval: 10 }).toBe(true);
 }
 
-describe.skipIf(NATS_SERVER === null)("records of a fleet", () => {
+describe.skipIf(NATS.isMissing)(`records of a fleet${NATS.note}`, () => {
   test("are away, not missing, while the server is, and there again with it", async () => {
     const { records, connection, nats } = await machine();
     await records.put("a", RECORD);

@@ -2,13 +2,13 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
 import { LineRuns } from "../../../src/fleet/batches/line-runs.ts";
 import { jetStreamMachine } from "../../support/jetstream-machine.ts";
-import { NATS_SERVER } from "../../support/nats-server.ts";
+import { NATS } from "../../support/nats-server.ts";
 
 const BATCH = { id: "batch_f00", queue: "0" };
 const LINE = { number: 1, start: 0, length: 1 };
 
-test.skipIf(NATS_SERVER === null)(
-  "lines that the server has, but does not give out, do not wait",
+test.skipIf(NATS.isMissing)(
+  `lines that the server has, but does not give out, do not wait${NATS.note}`,
   async () => {
     const { place, nats } = await jetStreamMachine();
     // Such as after a power failure: what is done is still there.

@@ -3,13 +3,13 @@ import type { RunLine } from "../../../src/batches/batch-format.ts";
 import { toMessageBatch } from "../../../src/dialects/anthropic/batches/message-batch-object.ts";
 import { toBatchObject } from "../../../src/dialects/openai/batches/batch-object.ts";
 import { BatchMachines, createBatch, named, nameModel, TEXT_API } from "../../support/batch-machines.ts";
-import { NATS_SERVER, startNats } from "../../support/nats-server.ts";
+import { NATS, startNats } from "../../support/nats-server.ts";
 
 const FAST = { interval: 20 };
 const NO_MEMORY = "There is no memory for the model.";
 
-test.skipIf(NATS_SERVER === null)(
-  "every machine says what the lines of a batch are refused with, in lists and in both APIs, until one is answered",
+test.skipIf(NATS.isMissing)(
+  `every machine says what the lines of a batch are refused with, in lists and in both APIs, until one is answered${NATS.note}`,
   async () => {
     const nats = await startNats({ jetStream: true });
     onTestFinished(async () => await nats.stop());

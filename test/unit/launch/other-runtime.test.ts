@@ -3,11 +3,10 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";
 import { findRuntime } from "../../../src/launch/runtime.mjs";
-import { requireOnCi } from "../../support/require-on-ci.ts";
+import { need } from "../../support/need.ts";
 
 const LAUNCHER = fileURLToPath(new URL("../../../src/launch/daybreak.mjs", import.meta.url));
-const hasNodeAlong = "binary" in findRuntime();
-requireOnCi("Node that came along", hasNodeAlong);
+const NODE_ALONG = need("Node that came along", "binary" in findRuntime());
 
 /** Makes Node look like another runtime, in the process that gets it as a flag alone. */
 const poseAs = (name: string): string =>
@@ -15,8 +14,8 @@ const poseAs = (name: string): string =>
     `Object.defineProperty(process, "versions", { value: { ...process.versions, ${name}: "1.2.3" } });`,
   )}`;
 
-it.skipIf(!hasNodeAlong).each(["deno", "bun"])(
-  "under %s the launcher hands over to the Node that came along, without the other's flags",
+it.skipIf(NODE_ALONG.isMissing).each(["deno", "bun"])(
+  `under %s the launcher hands over to the Node that came along, without the other's flags${NODE_ALONG.note}`,
   async (name) => {
     // With the flag the next process would hand over as well, forever.
     const args = ["--import", poseAs(name), LAUNCHER, "--version"];

@@ -4,7 +4,7 @@ import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startProblem } from "../../../src/launch/try-runtime.mjs";
-import { requireOnCi } from "../../support/require-on-ci.ts";
+import { need } from "../../support/need.ts";
 
 const TRY_RUNTIME = new URL("../../../src/launch/try-runtime.mjs", import.meta.url).href;
 
@@ -63,9 +63,11 @@ describe.skipIf(process.platform === "win32")("a binary that is to run the progr
     expect(startProblem(binary, kept)?.problem).toMatch(/does not start here: [\x20-\x7e]+$/);
   });
 
-  const hasNoexec = onNoexec("true").status === 0;
-  requireOnCi("way to mount a file system that allows no programs", hasNoexec);
-  it.skipIf(!hasNoexec)("on a file system that allows no programs is told of", () => {
+  const NOEXEC = need(
+    "user namespaces, to mount a file system that allows no programs",
+    onNoexec("true").status === 0,
+  );
+  it.skipIf(NOEXEC.isMissing)(`on a file system that allows no programs is told of${NOEXEC.note}`, () => {
     const code = `import(${JSON.stringify(TRY_RUNTIME)}).then((it) => console.log(it.startProblem("/mnt/node", "/mnt/kept")?.problem))`;
     const { stdout } = onNoexec(`${process.execPath} --eval '${code}'`);
     expect(String(stdout)).toMatch(/may not be executed \(\/mnt\/node\)/);

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
+import { unless } from "../../../support/need.ts";
 import { systemdUnit, type SystemdUnitOptions } from "../../../../src/cli/service/systemd-unit.ts";
 
 const COMMAND = ["/opt/node/bin/node", "/opt/daybreak/dist/src/launch/daybreak.mjs", "serve"] as const;
@@ -72,9 +73,9 @@ describe("a systemd unit", () => {
   });
 });
 
-const hasSystemd = spawnSync("systemd-analyze", ["--version"]).status === 0;
+const SYSTEMD = unless(spawnSync("systemd-analyze", ["--version"]).status === 0, "no systemd-analyze");
 
-describe.skipIf(!hasSystemd)("systemd-analyze", () => {
+describe.skipIf(SYSTEMD.isMissing)(`systemd-analyze${SYSTEMD.note}`, () => {
   it.each(["user", "system"] as const)("finds nothing wrong with the unit of the %s", (scope) => {
     const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-unit-"));
     const file = path.join(folder, "daybreak.service");
