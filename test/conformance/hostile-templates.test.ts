@@ -125,14 +125,14 @@ describe.skipIf(process.platform !== "linux")("a template that turns hostile in 
     expect(status).toBe(200);
     /** Whether the slot is free before the engine, which hears of nothing, has been ended. */
     const isFreedBefore = async (): Promise<boolean> => {
-      const engines = (await engineProcesses(file)).engine;
+      const engines = engineProcesses(file).engine;
       const leaving = new AbortController();
       const left = chat(alias, "boom", leaving.signal).catch(() => "left");
       await expect.poll(() => activeRequests(alias)).toBe(1);
       leaving.abort();
       await left;
       await expect.poll(() => activeRequests(alias), { interval: 20 }).toBe(0);
-      return (await engineProcesses(file)).engine.some((pid) => engines.includes(pid));
+      return engineProcesses(file).engine.some((pid) => engines.includes(pid));
     };
     let isFreed = false;
     // The engine is ended after five seconds, for which a busy machine may not run what looks.

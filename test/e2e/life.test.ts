@@ -19,6 +19,7 @@ import {
   type DaemonOptions,
   type TestDaemon,
 } from "../support/start-daemon.ts";
+import { PROC } from "../support/proc.ts";
 
 /** Longer than the moment within which two signals count as one. */
 const SAME_SIGNAL_MS = 300;
@@ -178,40 +179,46 @@ describe.skipIf(process.platform === "win32")("the end", () => {
     expect(existsSync(daemon.socket)).toBe(false);
   });
 
-  test("a daemon is 503 until its model is loaded; a second signal ends it now, with its engines", async () => {
-    let daemon = await start({ until: "listening" });
-    let first = await health(daemon);
-    // A test that waits for the processor may ask when it is loaded already; another try tells.
-    for (let again = 0; again < 4 && first !== 503; again += 1) {
-      daemon = await start({ until: "listening" });
-      first = await health(daemon);
-    }
-    expect(first).toBe(503);
-    await expect.poll(() => health(daemon)).toBe(200);
-    const engines = children(daemon.pid);
-    expect(engines.length).toBeGreaterThan(0);
-    await holdOpen(daemon);
-    daemon.kill("SIGINT");
-    await expect.poll(() => daemon.logs()).toMatch(/draining/);
-    // What a terminal sends twice within a moment counts as once.
-    await new Promise((resolve) => setTimeout(resolve, SAME_SIGNAL_MS));
-    daemon.kill("SIGINT");
-    expect((await daemon.exited).code).toBe(130);
-    await expect.poll(() => engines.filter(alive)).toEqual([]);
-  });
+  test.skipIf(PROC.isMissing)(
+    `a daemon is 503 until its model is loaded; a second signal ends it now, with its engines${PROC.note}`,
+    async () => {
+      let daemon = await start({ until: "listening" });
+      let first = await health(daemon);
+      // A test that waits for the processor may ask when it is loaded already; another try tells.
+      for (let again = 0; again < 4 && first !== 503; again += 1) {
+        daemon = await start({ until: "listening" });
+        first = await health(daemon);
+      }
+      expect(first).toBe(503);
+      await expect.poll(() => health(daemon)).toBe(200);
+      const engines = children(daemon.pid);
+      expect(engines.length).toBeGreaterThan(0);
+      await holdOpen(daemon);
+      daemon.kill("SIGINT");
+      await expect.poll(() => daemon.logs()).toMatch(/draining/);
+      // What a terminal sends twice within a moment counts as once.
+      await new Promise((resolve) => setTimeout(resolve, SAME_SIGNAL_MS));
+      daemon.kill("SIGINT");
+      expect((await daemon.exited).code).toBe(130);
+      await expect.poll(() => engines.filter(alive)).toEqual([]);
+    },
+  );
 
-  test("after kill -9 no engine is left, and the next start replaces the socket", async () => {
-    const cacheDir = path.join(folder, "killed");
-    const socket = path.join(folder, "killed.sock");
-    const env = { SERVICE_SOCKET: socket };
-    const daemon = await start({ cacheDir, env });
-    const engines = children(daemon.pid);
-    expect(engines.length).toBeGreaterThan(0);
-    daemon.kill("SIGKILL");
-    await daemon.exited;
-    await expect.poll(() => engines.filter(alive)).toEqual([]);
-    expect(existsSync(socket)).toBe(true);
-    const next = await start({ cacheDir, env, args: WITHOUT_MODEL });
-    expect(await health(next)).toBe(200);
-  });
+  test.skipIf(PROC.isMissing)(
+    `after kill -9 no engine is left, and the next start replaces the socket${PROC.note}`,
+    async () => {
+      const cacheDir = path.join(folder, "killed");
+      const socket = path.join(folder, "killed.sock");
+      const env = { SERVICE_SOCKET: socket };
+      const daemon = await start({ cacheDir, env });
+      const engines = children(daemon.pid);
+      expect(engines.length).toBeGreaterThan(0);
+      daemon.kill("SIGKILL");
+      await daemon.exited;
+      await expect.poll(() => engines.filter(alive)).toEqual([]);
+      expect(existsSync(socket)).toBe(true);
+      const next = await start({ cacheDir, env, args: WITHOUT_MODEL });
+      expect(await health(next)).toBe(200);
+    },
+  );
 });

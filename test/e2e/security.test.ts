@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { ALLOWED_ORIGIN, GUARDED, guardedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
+import { LINUX_PROC } from "../support/proc.ts";
 
 const KEY = GUARDED.key;
 let daemon: TestDaemon;
@@ -127,7 +128,7 @@ describe("a daemon on loopback with a key and one allowed origin", () => {
     }
   });
 
-  test.runIf(process.platform === "linux")("its engine sees neither the key nor the token", () => {
+  test.skipIf(LINUX_PROC.isMissing)(`its engine sees neither the key nor the token${LINUX_PROC.note}`, () => {
     const children = readdirSync(`/proc/${daemon.pid}/task`).flatMap((thread) =>
       readFileSync(`/proc/${daemon.pid}/task/${thread}/children`, "utf8").trim().split(" ").filter(Boolean),
     );

@@ -14,6 +14,7 @@ import {
 } from "../support/engine-fixture.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
 import { generated } from "../support/generated.ts";
+import { LINUX_PROC } from "../support/proc.ts";
 
 const MIB = 1024 * 1024;
 
@@ -26,7 +27,7 @@ function peakBytes(pid: number): number {
   return Number(kilobytes) * 1024;
 }
 
-describe.skipIf(process.platform !== "linux")("the memory of an engine", () => {
+describe.skipIf(LINUX_PROC.isMissing)(`the memory of an engine${LINUX_PROC.note}`, () => {
   test("stays below the model's file, its KV cache and 300 MB, and below the estimate", async () => {
     // One matrix of this model has 50 MB: it must not be in memory twice on its way in.
     const shape = { embedding: 512, feedForward: 100_000, blocks: 1, heads: 8, kvHeads: 8 };

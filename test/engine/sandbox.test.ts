@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import fs from "node:fs";
 import net from "node:net";
@@ -26,6 +26,9 @@ import {
 } from "../support/engine-fixture.ts";
 import { ipcAddress } from "../support/ipc-address.ts";
 import { FILES_HAVE_LINKS } from "../support/links.ts";
+import { listProcesses } from "../support/list-processes.ts";
+import { both, need } from "../support/need.ts";
+import { PROC } from "../support/proc.ts";
 import { spawnTestEngine } from "../support/program.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
 import { generated } from "../support/generated.ts";
@@ -101,8 +104,6 @@ const HELD_BACK: Readonly<Record<Wall["name"], readonly string[]>> = {
   namespaces: ["processes", "network"],
 };
 
-const walls = candidatesHere().walls;
-
 test("Node keeps hostile code in an engine from files, network, processes and its own inside", async () => {
   vi.stubEnv("HUB_TOKEN", "hf_secret");
   vi.stubEnv("SERVICE_API_KEYS", "secret");
@@ -115,56 +116,65 @@ test("Node keeps hostile code in an engine from files, network, processes and it
   expect(process.platform === "win32" ? "" : seen).not.toMatch(/HOME|PATH|USER/);
 });
 
-test.runIf(process.platform === "linux")("a wall of the system can be tried here", () => {
-  expect(walls.map(({ name }) => name)).toContain("bubblewrap");
-});
+const found = candidatesHere().walls;
+const names =
+  process.platform === "linux" ? (["bubblewrap", "namespaces"] as const) : found.map(({ name }) => name);
 
-// Where a wall does not work, the tests below say why; CI has all of them.
-const working = await Promise.all(
-  walls.map(async (wall) => ({ wall, problem: await tryEngineStart({ runtime: process.execPath, wall }) })),
-);
+/** A wall of this system, and what keeps tests from it. */
+async function candidate(name: Wall["name"]) {
+  const wall = found.find((each) => each.name === name);
+  const problem = wall ? await tryEngineStart({ runtime: process.execPath, wall }) : "its program is not installed";
+  const works = need(`wall of ${name} that works here: ${problem}`, problem === undefined);
+  return [`${name}${works.note}`, wall!, works] as const;
+}
 
-describe.each(working.map(({ wall, problem }) => ({ name: wall.name, wall, problem })))(
-  "behind $name",
-  ({ wall, problem }) => {
-    const skip = problem !== undefined && !process.env["CI"];
+describe.each(await Promise.all(names.map(candidate)))("behind %s", (_what, wall, works) => {
+  const isSeen = both(works, PROC);
 
-    test.skipIf(skip)("hostile code gets no further than the wall promises", async () => {
-      const { results } = await probe(wall);
-      expect(results["read its own model"]).toBe("done");
-      expectRefused(results, ["node", ...HELD_BACK[wall.name]]);
-    });
+  test.skipIf(works.isMissing)("hostile code gets no further than the wall promises", async () => {
+    const { results } = await probe(wall);
+    expect(results["read its own model"]).toBe("done");
+    expectRefused(results, ["node", ...HELD_BACK[wall.name]]);
+  });
 
-    test.skipIf(skip)("an engine works, says its memory, and is gone when it is closed", async () => {
+  test.skipIf(works.isMissing)(
+    "an engine works, says its memory, and is gone when it is closed",
+    async () => {
       const engine = await startBehind(wall);
       expect(await generateText(engine, promptRequest("It works"))).toBeDefined();
       expect(await engine.memoryUsage()).toBeGreaterThan(10_000_000);
       await engine.close();
       expect(await engine.exited).toMatchObject({ expected: true });
-    });
+    },
+  );
 
-    test.skipIf(skip)("an engine that is killed ends with its reason", async () => {
-      const engine = await startBehind(wall);
-      const { maxTokens: _, ...endless } = promptRequest("On and on", { sampling: { ignoreEos: true } });
-      const generation = generated(engine, endless, NEVER);
-      await generation.next();
-      process.kill(engine.pid, "SIGKILL");
-      await expect(collect(generation)).rejects.toMatchObject({ code: "engine_crashed" });
-      expect(await engine.exited).toEqual({
-        expected: false,
-        reason: expect.stringMatching(/^killed by SIGKILL/),
-      });
+  test.skipIf(works.isMissing)("an engine that is killed ends with its reason", async () => {
+    const engine = await startBehind(wall);
+    const { maxTokens: _, ...endless } = promptRequest("On and on", { sampling: { ignoreEos: true } });
+    const generation = generated(engine, endless, NEVER);
+    await generation.next();
+    process.kill(engine.pid, "SIGKILL");
+    await expect(collect(generation)).rejects.toMatchObject({ code: "engine_crashed" });
+    expect(await engine.exited).toEqual({
+      expected: false,
+      reason: expect.stringMatching(/^killed by SIGKILL/),
     });
+  });
 
-    test.skipIf(skip)("a start that is given up ends at any moment, with all its processes", async () => {
+  test.skipIf(isSeen.isMissing)(
+    `a start that is given up ends at any moment, with all its processes${isSeen.note}`,
+    async () => {
       for (let ms = 0; ms < 20; ms += 1) {
         const started = await startBehind(wall, AbortSignal.timeout(ms)).catch(() => undefined);
         await started?.close();
       }
       await expect.poll(() => processesWith(modelFile)).toEqual([]);
-    });
+    },
+  );
 
-    test.skipIf(skip)("an engine does not outlive a daemon that is killed", async () => {
+  test.skipIf(isSeen.isMissing)(
+    `an engine does not outlive a daemon that is killed${isSeen.note}`,
+    async () => {
       const daemon = spawn(process.execPath, [ORPHAN_DAEMON, modelFile, "1", wall.name], {
         stdio: ["ignore", "pipe", "inherit"],
       });
@@ -172,14 +182,15 @@ describe.each(working.map(({ wall, problem }) => ({ name: wall.name, wall, probl
       expect(processesWith(modelFile)).not.toEqual([]);
       daemon.kill("SIGKILL");
       await expect.poll(() => processesWith(modelFile)).toEqual([]);
-    });
-  },
-);
+    },
+  );
+});
 
 /** Command lines that name a file. */
 function processesWith(file: string): string[] {
-  const rows = execFileSync("ps", ["-A", "-o", "args="], { encoding: "utf8" }).split("\n");
-  return rows.filter((row) => row.includes(file));
+  return listProcesses()
+    .map(({ commandLine }) => commandLine)
+    .filter((line) => line.includes(file));
 }
 
 async function startBehind(wall: Wall, signal?: AbortSignal): Promise<Engine> {

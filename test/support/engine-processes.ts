@@ -1,5 +1,4 @@
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
+import { listProcesses } from "./list-processes.ts";
 
 /** Processes of one model's engine. */
 interface EngineProcesses {
@@ -9,24 +8,15 @@ interface EngineProcesses {
   readonly wall: readonly number[];
 }
 
-const run = promisify(execFile);
-
 /** Finds an engine by the model's file, which its command line names as do those of the walls around it. */
-export async function engineProcesses(modelFile: string): Promise<EngineProcesses> {
-  const { stdout } = await run("ps", ["-A", "-ww", "-o", "pid=,ppid=,args="], {
-    maxBuffer: 64 * 1024 * 1024,
-  });
-  const rows = stdout
-    .split("\n")
-    .filter((row) => row.includes("engine-main") && row.includes(modelFile))
-    .map((row) => {
-      const [pid = "", ppid = ""] = row.trim().split(/\s+/, 2);
-      return { pid: Number(pid), ppid: Number(ppid) };
-    });
-  const pids = new Set(rows.map(({ pid }) => pid));
-  const parents = new Set(rows.map(({ ppid }) => ppid));
+export function engineProcesses(modelFile: string): EngineProcesses {
+  const found = listProcesses().filter(
+    ({ commandLine }) => commandLine.includes("engine-main") && commandLine.includes(modelFile),
+  );
+  const pids = new Set(found.map(({ pid }) => pid));
+  const parents = new Set(found.map(({ parent }) => parent));
   return {
     engine: [...pids].filter((pid) => !parents.has(pid)),
-    wall: rows.filter(({ ppid }) => !pids.has(ppid)).map(({ pid }) => pid),
+    wall: found.filter(({ parent }) => !pids.has(parent)).map(({ pid }) => pid),
   };
 }

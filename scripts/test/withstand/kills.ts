@@ -106,7 +106,7 @@ async function kill(input: number, model: string): Promise<void> {
   if (phase === "load") await post(`/api/models/${model}/unload`, {});
   const running = PHASE_REQUESTS[phase](model);
   await sleep(delay);
-  const victims = (await engineProcesses(files.get(model) ?? ""))[target];
+  const victims = engineProcesses(files.get(model) ?? "")[target];
   const killedAt = performance.now();
   for (const pid of victims) send(pid, signal);
   findings.count(victims.length > 0 ? `kills by ${signal}` : "no engine to kill at that moment");
@@ -167,10 +167,10 @@ function send(pid: number, signal: NodeJS.Signals): void {
 async function lookForLeftovers(): Promise<void> {
   const deadline = performance.now() + LONGEST_END_MS;
   for (const [model, file] of files) {
-    let left = await processesOf(file);
+    let left = processesOf(file);
     while (left.length > 0 && performance.now() < deadline) {
       await sleep(100);
-      left = await processesOf(file);
+      left = processesOf(file);
     }
     for (const pid of left) {
       findings.add("an engine was left over", `${model}: process ${pid}`);
@@ -179,7 +179,7 @@ async function lookForLeftovers(): Promise<void> {
   }
 }
 
-async function processesOf(file: string): Promise<number[]> {
-  const { engine, wall } = await engineProcesses(file);
+function processesOf(file: string): number[] {
+  const { engine, wall } = engineProcesses(file);
   return [...engine, ...wall];
 }

@@ -8,6 +8,7 @@ import { ggufHeader, u32, writeGguf } from "../../../support/gguf-writer.ts";
 import { tinyLlama } from "../../../support/tiny-models.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { randomNumbers } from "../../../support/random-numbers.ts";
+import { PROC } from "../../../support/proc.ts";
 
 const U64_MAX = 0xffff_ffff_ffff_ffffn;
 /** Header files are damaged somewhere in here. */
@@ -123,17 +124,20 @@ describe("a hostile GGUF header", () => {
     await expect(readGgufHeader(file)).rejects.toMatchObject({ code: "invalid_model_file" });
   });
 
-  it("takes no memory for what it only claims: gigabytes of empty strings", async () => {
-    const content = Buffer.concat([head(0n, 1n), key("a"), u32le(ARRAY), u32le(STRING), u64le(10n ** 9n)]);
-    const file = await inFile(content);
-    // A sparse file: 4 GB of zeros are half a billion empty strings.
-    await truncate(file, 4 * 1024 ** 3);
-    const before = process.memoryUsage().rss;
+  it.skipIf(PROC.isMissing)(
+    `takes no memory for what it only claims: gigabytes of empty strings${PROC.note}`,
+    async () => {
+      const content = Buffer.concat([head(0n, 1n), key("a"), u32le(ARRAY), u32le(STRING), u64le(10n ** 9n)]);
+      const file = await inFile(content);
+      // A sparse file: 4 GB of zeros are half a billion empty strings.
+      await truncate(file, 4 * 1024 ** 3);
+      const before = process.memoryUsage().rss;
 
-    await expect(readGgufHeader(file)).rejects.toMatchObject({ code: "invalid_model_file" });
+      await expect(readGgufHeader(file)).rejects.toMatchObject({ code: "invalid_model_file" });
 
-    expect(process.memoryUsage().rss - before).toBeLessThan(64 * 1024 * 1024);
-  });
+      expect(process.memoryUsage().rss - before).toBeLessThan(64 * 1024 * 1024);
+    },
+  );
 
   it("is refused when the file is cut off anywhere", async () => {
     const folder = await temporaryFolder();

@@ -1,0 +1,10 @@
+import { existsSync } from "node:fs";
+import { both, need, unless } from "./need.ts";
+
+const IS_LINUX = process.platform === "linux";
+
+/** What Linux tells in files of itself and its processes, where it has to: a plain chroot has none of it. */
+export const PROC = need("/proc", !IS_LINUX || existsSync("/proc/self/exe"));
+
+/** For tests that look there themselves. */
+export const LINUX_PROC = both(unless(IS_LINUX, "Linux alone has /proc"), PROC);
