@@ -10,10 +10,15 @@ import { postJson } from "../support/post-json.ts";
 import { startDaemon, type DaemonOptions, type TestDaemon } from "../support/start-daemon.ts";
 import { memoryGroup, onFullDisk, onReadOnlyDisk, withoutProc } from "../support/system-limits.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
+import { LINUX_PROC } from "../support/proc.ts";
+import { MANY_FILES } from "../support/many-files.ts";
+import { both, need, type Need } from "../support/need.ts";
 
-/** What a machine may lack must not be missing where every change is tested. */
-const isOptional = process.env["CI"] === undefined;
 const MIB = 1024 * 1024;
+
+/** Its clients open more files than it may, and what it has open is seen in /proc. */
+const CLIENTS_OF_IT = both(MANY_FILES, LINUX_PROC);
+
 const NOTHING_LOADED = ["--models-load", ""];
 
 let folder: string;
@@ -82,7 +87,7 @@ async function connect(daemon: TestDaemon, count: number, text = ""): Promise<ne
   return sockets;
 }
 
-describe.skipIf(process.platform !== "linux")("a daemon that may open few files", () => {
+describe.skipIf(CLIENTS_OF_IT.isMissing)(`a daemon that may open few files${CLIENTS_OF_IT.note}`, () => {
   const DESCRIPTORS = 128;
   /** Left to start engines with, among other things. */
   const RESERVE = 40;
@@ -147,10 +152,10 @@ describe.skipIf(process.platform !== "linux")("a load that the system has no mem
 
   test("what its container has, and who has it", async ({ skip }) => {
     const group = memoryGroup(300 * MIB);
+    const right = need("right to make a control group", group !== undefined);
+    skip(right.isMissing, right.reason);
     onTestFinished(() => group?.remove());
-    if (group === undefined && isOptional) skip("this user may make no control group");
-    if (group === undefined) throw new Error("This user may make no control group.");
-    const daemon = await startDaemon({ args: NOTHING_LOADED, through: group.through });
+    const daemon = await startDaemon({ args: NOTHING_LOADED, through: group?.through ?? [] });
     const { status, body } = await post(daemon, "/api/models/load", { alias: "daybreak-mini" });
     await daemon.stop();
     expect(status).toBe(500);
@@ -172,12 +177,17 @@ test("a daemon whose cache folder is removed makes its engine again and goes on"
   ).toBe(200);
 });
 
+/** How these daemons are started. */
+function mounts(through: readonly string[] | undefined): Need {
+  return need("user namespaces, to mount something in", through !== undefined);
+}
+
 describe.skipIf(process.platform !== "linux")("a daemon that cannot see /proc", () => {
   const through = withoutProc();
+  const needed = mounts(through);
 
-  test.skipIf(through === undefined && isOptional)("serves, and tells of its memory", async () => {
-    if (through === undefined) throw new Error("This user may mount nothing in a namespace.");
-    const daemon = await start({ through });
+  test.skipIf(needed.isMissing)(`serves, and tells of its memory${needed.note}`, async () => {
+    const daemon = await start({ through: through ?? [] });
     expect(await generate(daemon, "daybreak-mini")).toBe(200);
     expect((await fetch(`${daemon.url}/metrics`)).status).toBe(200);
     const { models } = await (await fetch(`${daemon.url}/api/models`)).json();
@@ -192,14 +202,17 @@ describe.skipIf(process.platform !== "linux").each([
   const cacheDir = path.join(os.tmpdir(), `daybreak-${kind}-${process.pid}`);
   mkdirSync(cacheDir, { recursive: true });
   const through = mount(cacheDir);
+  const needed = mounts(through);
   let daemon: TestDaemon | undefined;
-  afterAll(() => rmSync(cacheDir, { recursive: true }));
+  const removeFolder = (): void => rmSync(cacheDir, { recursive: true });
+  // Tests that are skipped are not cleaned up after.
+  if (needed.isMissing) removeFolder();
+  else afterAll(removeFolder);
 
-  test.skipIf(through === undefined && isOptional)(
-    "runs what is there, fast, and says what cannot be saved",
+  test.skipIf(needed.isMissing)(
+    `runs what is there, fast, and says what cannot be saved${needed.note}`,
     async () => {
-      if (through === undefined) throw new Error("This user may mount nothing in a namespace.");
-      daemon = await start({ cacheDir, through });
+      daemon = await start({ cacheDir, through: through ?? [] });
       expect(await generate(daemon, "daybreak-mini")).toBe(200);
       expect(await (await fetch(`${daemon.url}/api/system/status`)).json()).toMatchObject({
         kernels: "daybreak",
