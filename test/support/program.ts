@@ -10,16 +10,18 @@ const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
 /** The folder of the program that tests run: see build-program.ts; for scripts without that the sources. */
 export const PROGRAM = process.env["DAYBREAK_TEST_PROGRAM"] ?? REPOSITORY;
 
+/** Where tests keep what all of them use; for scripts among the temporary files. */
+const KEPT = process.env["DAYBREAK_TEST_KEPT"] ?? os.tmpdir();
+
 /** A cache folder that holds the engine. */
-export const ENGINE_CACHE =
-  PROGRAM === REPOSITORY ? path.join(os.tmpdir(), "daybreak-test-cache") : path.join(PROGRAM, "cache");
+export const ENGINE_CACHE = path.join(KEPT, "daybreak-test-cache");
 
 /**
  * Halves the start of the program, which the tests start hundreds of times. Shared by all of them, as a user's commands
  * share theirs: each has a cache folder of its own, which would be empty at every start.
  */
 export const COMPILE_CACHE = {
-  NODE_COMPILE_CACHE: path.join(PROGRAM === REPOSITORY ? os.tmpdir() : PROGRAM, "daybreak-test-code"),
+  NODE_COMPILE_CACHE: path.join(KEPT, "daybreak-test-code"),
 };
 
 /** Puts the engine into a cache folder, where a daemon would make it when it first starts. */
