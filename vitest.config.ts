@@ -7,7 +7,7 @@ const PARALLEL_FILES = 4;
 const REAL = {
   // Each starts its own processes, or says that it shares them: test/support/shared-daemon.ts.
   isolate: false,
-  globalSetup: ["test/support/build-program.ts"],
+  globalSetup: ["test/support/own-folders.ts", "test/support/build-program.ts"],
   setupFiles: ["test/support/show-logs-of-failure.ts"],
 };
 
@@ -30,6 +30,7 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/unit/**/*.test.ts", "test/support/**/*.test.ts"],
+          globalSetup: ["test/support/own-folders.ts"],
           // They leave nothing behind, and loading the sources anew for each of them takes longer than they do.
           isolate: false,
           // Node loads what they test as it does in the program, not vite: a seventh of their processor time less.
