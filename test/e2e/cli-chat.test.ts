@@ -1,5 +1,6 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { beforeAll, describe, expect, it } from "vitest";
+import { need, unless } from "../support/need.ts";
 import { sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { cleanEnv, LAUNCHER } from "./cli-process.ts";
@@ -14,6 +15,15 @@ const LONG_FORMAT = {
   maxItems: 400,
 };
 
+/** script(1) of util-linux makes one, where the system has a file system of them. */
+const TERMINAL =
+  process.platform === "linux"
+    ? need(
+        "pseudo-terminals (/dev/pts)",
+        spawnSync("script", ["-q", "-e", "-c", "true", "/dev/null"]).status === 0,
+      )
+    : unless(false, "its terminal is made as on Linux");
+
 let daemon: TestDaemon;
 beforeAll(async () => {
   daemon = await sharedDaemon();
@@ -27,23 +37,33 @@ function openChat(...options: string[]) {
     env: { ...cleanEnv(), TERM: "xterm", SHELL: "/bin/sh" },
   });
   let shown = "";
+  let hasEnded = false;
   const waiting = new Set<() => void>();
+  const lookAgain = (): void => {
+    for (const look of waiting) look();
+  };
+  const ended = new Promise<number | null>((resolve) => child.once("close", resolve)).finally(() => {
+    hasEnded = true;
+    lookAgain();
+  });
   child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
     shown += chunk;
-    for (const look of waiting) look();
+    lookAgain();
   });
   return {
-    ended: new Promise<number | null>((resolve) => child.once("close", resolve)),
-    /** Types, then waits until the screen ends in, or holds, what is expected since. */
+    ended,
+    /** Types, then waits until the screen ends in, or holds, what is expected since; rejects when it ends without that. */
     async type(keys: string, expected: RegExp): Promise<string> {
       const from = shown.length;
       child.stdin.write(keys);
-      await new Promise<void>((resolve) => {
+      await new Promise<void>((resolve, reject) => {
         const look = (): void => {
           // oxlint-disable-next-line no-control-regex -- a terminal's own commands are not what is shown
-          if (!expected.test(shown.slice(from).replace(/\u001b\[[0-9;?]*[A-Za-z]/g, ""))) return;
+          const isShown = expected.test(shown.slice(from).replace(/\u001b\[[0-9;?]*[A-Za-z]/g, ""));
+          if (!isShown && !hasEnded) return;
           waiting.delete(look);
-          resolve();
+          if (isShown) resolve();
+          else reject(new Error(`the chat ended without ${expected}:\n${shown}`));
         };
         waiting.add(look);
         look();
@@ -53,7 +73,7 @@ function openChat(...options: string[]) {
   };
 }
 
-describe.skipIf(process.platform !== "linux")("chat in a terminal", () => {
+describe.skipIf(TERMINAL.isMissing)(`chat in a terminal${TERMINAL.note}`, () => {
   it("answers, knows its commands, and leaves by /bye", async () => {
     const chat = openChat("--max-tokens", "8", "--no-think");
     await chat.type("", PROMPT);
