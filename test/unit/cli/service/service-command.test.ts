@@ -30,15 +30,16 @@ beforeEach(() => {
   mkdirSync(fake);
   writeFileSync(path.join(fake, "systemctl"), SYSTEMCTL);
   chmodSync(path.join(fake, "systemctl"), 0o755);
-  // A daemon of whoever runs the tests must not be taken for this one.
-  configure(`socket = "${home}/none.sock"\n[http]\naddr = "127.0.0.1"\nport = 1\n`);
+  configure("");
 });
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
-function configure(toml: string): void {
+/** Writes the configuration. A daemon of whoever runs the tests must not be taken for that of the service. */
+function configure(toml: string, { port = 1, socket = path.join(home, "none.sock") } = {}): void {
   const folder = path.join(home, ".config", "daybreak");
   mkdirSync(folder, { recursive: true });
-  writeFileSync(path.join(folder, "daybreak.toml"), toml);
+  const elsewhere = `[http]\naddr = "127.0.0.1"\nport = ${port}\n`;
+  writeFileSync(path.join(folder, "daybreak.toml"), `socket = "${socket}"\n${toml}${elsewhere}`);
 }
 
 function service(args: readonly string[], env: Record<string, string> = {}) {
@@ -73,7 +74,8 @@ describe.runIf(process.platform === "linux")("daybreak service", () => {
       "--user start daybreak.service",
     ]);
     const text = readFileSync(unit, "utf8");
-    expect(text).toMatch(/^ExecStart=\/\S*node\S* \/\S+\/src\/launch\/daybreak\.mjs serve$/m);
+    // In quotation marks where a path has a space.
+    expect(text).toMatch(/^ExecStart="?\/.*node\S* "?\/.+\/src\/launch\/daybreak\.mjs"? serve$/m);
     expect(text).toContain("SERVICE_LOG_FORMAT=text");
   });
 
@@ -147,7 +149,7 @@ describe.runIf(process.platform === "linux")("daybreak service", () => {
 
   it("refuses beside a daemon that is not the service", async () => {
     await using daemon = await startFakeDaemon({ "GET /health": { status: "ok" } });
-    configure(`socket = ""\n[http]\naddr = "127.0.0.1"\nport = ${new URL(daemon.url).port}\n`);
+    configure("", { socket: "", port: Number(new URL(daemon.url).port) });
     const { code, stderr } = await service(["install"]);
     expect(code).toBe(5);
     expect(stderr).toContain("daybreak stop");
