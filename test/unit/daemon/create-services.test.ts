@@ -19,7 +19,8 @@ async function compose(config: ConfigInput = {}) {
   const logged: { level: number; msg: string }[] = [];
   const logger = pino({}, { write: (line: string) => logged.push(JSON.parse(line)) });
   const services = await createServices(
-    configSchema.parse({ cache_dir: folder, gpu: { mode: "off" }, ...config }),
+    // What walls this machine has is not a part of what these tests describe.
+    configSchema.parse({ cache_dir: folder, gpu: { mode: "off" }, sandbox: "off", ...config }),
     {
       logger,
       draining: new AbortController().signal,
