@@ -187,7 +187,7 @@ describe("run", () => {
 
 describe.skipIf(process.platform === "win32")("an agent that launch runs", () => {
   it("reaches the model by its own variables, gets its arguments, and its exit code is the program's", async () => {
-    const agent = `#!${process.execPath}
+    const agent = `
 const { ANTHROPIC_BASE_URL: url, ANTHROPIC_AUTH_TOKEN: key, ANTHROPIC_MODEL: model } = process.env;
 const headers = { "content-type": "application/json", "x-api-key": key };
 const messages = [{ role: "user", content: process.argv[2] }];
@@ -196,7 +196,11 @@ fetch(url + "/v1/messages", { method: "POST", headers, body: JSON.stringify({ mo
   .then(({ type, model }) => console.log(type, model))
   .then(() => process.exit(7));
 `;
-    writeFileSync(path.join(folder, "claude"), agent, { mode: 0o755 });
+    const code = path.join(folder, "agent.cjs");
+    writeFileSync(code, agent);
+    // A first line that names Node allows no space in its path, and not much more than a hundred characters.
+    const start = `#!/bin/sh\nexec "${process.execPath}" "${code}" "$@"\n`;
+    writeFileSync(path.join(folder, "claude"), start, { mode: 0o755 });
     // With as much context as agents need, which this model has to be stretched for.
     const modelfile = `FROM ${MODEL}\nPARAMETER rope_scaling linear\nPARAMETER rope_freq_scale 0.125\n`;
     writeFileSync(path.join(folder, "Stretched"), modelfile);
