@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
+import { unless } from "../../../support/need.ts";
 import { runCli } from "../run-cli.ts";
 
 /** A stand-in for the program, which lists models, and a way to complete a line as bash would. */
@@ -34,6 +35,8 @@ describe.skipIf(process.platform === "win32")("in bash", () => {
     const script = (await scriptFor("bash")) + BASH_HARNESS;
     const { stdout, stderr } = spawnSync("bash", ["--norc", "-c", script, "bash", line], {
       encoding: "utf8",
+      // Of a language that is not installed it would complain.
+      env: { ...process.env, LC_ALL: "C" },
     });
     expect(stderr).toBe("");
     expect(stdout.trimEnd().split("\n")).toEqual(expected);
@@ -41,9 +44,9 @@ describe.skipIf(process.platform === "win32")("in bash", () => {
 });
 
 describe.each(["zsh", "fish"])("in %s", (shell) => {
-  const missing = spawnSync(shell, ["-c", "true"]).error !== undefined;
+  const SHELL = unless(spawnSync(shell, ["-c", "true"]).error === undefined, `no ${shell}`);
 
-  it.skipIf(missing)("is a script that the shell can read", async () => {
+  it.skipIf(SHELL.isMissing)(`is a script that the shell can read${SHELL.note}`, async () => {
     const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-completion-"));
     const file = path.join(folder, shell);
     writeFileSync(file, await scriptFor(shell));
