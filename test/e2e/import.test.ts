@@ -7,8 +7,17 @@ import { sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { runCli } from "../unit/cli/run-cli.ts";
 
-/** Another file system than that of the cache, on Linux: files of it can be neither cloned nor linked. */
+/** Another file system than that of the cache, on most Linux systems: files of it can be neither cloned nor linked. */
 const OTHER_DISK = "/dev/shm";
+
+/** A new folder there; the other folder where this account may make none. */
+function folderOnOtherDisk(otherwise: string): string {
+  try {
+    return mkdtempSync(path.join(OTHER_DISK, "daybreak-import-"));
+  } catch {
+    return otherwise;
+  }
+}
 
 let daemon: TestDaemon;
 let folder: string;
@@ -16,7 +25,7 @@ let elsewhere: string;
 beforeAll(async () => {
   daemon = await sharedDaemon();
   folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-import-"));
-  elsewhere = existsSync(OTHER_DISK) ? mkdtempSync(path.join(OTHER_DISK, "daybreak-import-")) : folder;
+  elsewhere = folderOnOtherDisk(folder);
 });
 afterAll(() => {
   for (const each of [folder, elsewhere]) rmSync(each, { recursive: true, force: true });
