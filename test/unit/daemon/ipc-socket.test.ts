@@ -6,6 +6,7 @@ import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { DaemonStartError, SocketUnavailableError } from "../../../src/daemon/daemon-start-error.ts";
 import { listenIpc } from "../../../src/daemon/ipc-socket.ts";
+import { FILE_RIGHTS } from "../../support/need.ts";
 
 let folder: string;
 let servers: Server[];
@@ -66,12 +67,12 @@ describe.skipIf(process.platform === "win32")("the IPC socket", () => {
     await expect(attempt).rejects.not.toThrow(/port/);
   });
 
-  test.skipIf(process.getuid?.() === 0)(
-    "in a folder of somebody else is an error about the folder",
+  test.skipIf(FILE_RIGHTS.isMissing)(
+    `in a folder of somebody else is an error about the folder${FILE_RIGHTS.note}`,
     async () => {
       const attempt = listen("/etc/daybreak.sock");
       await expect(attempt).rejects.toThrow(
-        "The socket cannot be made in the folder /etc: this user may not write there.",
+        "The socket cannot be created in the folder /etc: this user may not write there.",
       );
     },
   );
