@@ -209,6 +209,14 @@ fetch(url + "/v1/messages", { method: "POST", headers, body: JSON.stringify({ mo
     const ran = await cli(["launch", "claude", "-m", "stretched", "--", "hi"], { env: { PATH } });
     const stderr = "Loading stretched with a context of 16384 tokens ...\n";
     expect(ran).toMatchObject({ code: 7, stdout: "message stretched\n", stderr });
+    writeFileSync(path.join(folder, "claude"), "#!/gone/node\n");
+    const gone = await cli(["launch", "claude", "-m", "stretched"], { env: { PATH } });
+    const why = `cannot start ${path.join(folder, "claude")}: its interpreter "/gone/node" does not exist. Install it again.`;
+    expect(gone).toMatchObject({
+      code: 126,
+      stdout: "",
+      stderr: expect.stringContaining(`daybreak: ${why}\n`),
+    });
     await command(["rm", "stretched"]);
   });
 });
