@@ -31,6 +31,21 @@ describe("the grammar of a schema", () => {
     expect(gapsOf(schema)).toEqual([]);
   });
 
+  test("keeps the names that match a pattern apart from those that are declared", () => {
+    const schema = {
+      type: "object",
+      properties: { a1: { const: "x" } },
+      patternProperties: { "^a": { type: ["string", "integer"] } },
+      additionalProperties: false,
+    };
+    const { grammar } = compileSchema(schema);
+    const accepts = (text: string): boolean => grammarAccepts(grammar, text);
+    expect(['{"a2":5}', '{"a1":"x"}', '{"a1":"x","a2":5}'].map(accepts)).toEqual([true, true, true]);
+    // What is declared has its own value, and comes once.
+    expect(['{"a1":5}', '{"a1":"x","a1":5}', '{"b":5}'].map(accepts)).toEqual([false, false, false]);
+    expect(gapsOf(schema)).toEqual([]);
+  });
+
   test("writes compact and pretty printed JSON, without space behind its end", () => {
     const { grammar } = compileSchema({
       properties: { a: { type: "array", items: { type: "null" } } },

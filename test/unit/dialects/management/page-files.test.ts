@@ -113,3 +113,17 @@ test("the page's policy lets the frame for tools run its script, and no other", 
   const policy = (await app.request("/ui/")).headers.get("content-security-policy");
   expect(policy).toContain(`script-src 'self' 'wasm-unsafe-eval' 'sha256-${hash}';`);
 });
+
+test.each([
+  "/ui/",
+  "/ui/files.json",
+  "/ui/sw.js",
+  "/ui/page.css",
+  "/ui/manifest.webmanifest",
+  "/browser/page.js",
+])("%s is given without a key, and while the daemon starts", async (path) => {
+  const life = { state: "starting" as const };
+  const config = { api_keys: ["secret"] };
+  const locked = fakeApp({ config, overrides: { life, engineImage: async () => Promise.resolve(WASM) } });
+  expect((await locked.request(path)).status).toBe(200);
+});
