@@ -166,3 +166,16 @@ test.skipIf(process.platform === "win32")("other accounts can read nothing of ba
   room = await rooms.open(onlyFirst);
   expect(modes()).toEqual(expected);
 });
+
+test("lines that are never run count, and use nothing", async () => {
+  const room = await rooms.open(onlyFirst);
+  const { id } = await create(room, named(4));
+  await expect
+    .poll(async () => (await room.batch(undefined, "test", id)).counts.succeeded, { interval: 5 })
+    .toBe(1);
+  await room.cancel(undefined, "test", id);
+  await results(room, id);
+  const { counts, usage } = await room.batch(undefined, "test", id);
+  expect(counts).toMatchObject({ succeeded: 1, cancelled: 3 });
+  expect(usage).toEqual({ inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 });
+});

@@ -167,4 +167,12 @@ describe("the bodies of all requests under way", () => {
     held[0]!.release();
     expect(() => bodies.begin().add(1_000_000)).not.toThrow();
   });
+
+  test("may fill what is allowed to the last byte", () => {
+    const bodies = new HeldBodies(1000);
+    const body = bodies.begin();
+    // The beginning of each body is not counted.
+    body.add(64 * 1024 + 4000);
+    expect(() => body.add(1)).toThrow(expect.objectContaining({ code: "overloaded" }));
+  });
 });
