@@ -38,6 +38,16 @@ describe("POST /api/experiment", () => {
     expect(app.lastRequest().input).toEqual({ kind: "prompt", prompt: "Once upon" });
   });
 
+  test.each([{ prompt: "Once upon" }, { messages }])(
+    "goes to the model that it names (%j)",
+    async (input) => {
+      const app = testApp({ events: PLAIN_TEXT });
+      expect((await app.post("/api/experiment", { ...input, model: "fake" })).status).toBe(200);
+      const answer = await app.post("/api/experiment", { ...input, model: "another" });
+      expect(await answer.json()).toMatchObject({ error: { code: "model_not_found" } });
+    },
+  );
+
   test("has reasoning and tool calls as well", async () => {
     const app = testApp({ events: THINKING_AND_TOOLS, model: ABLE });
     const tools = [{ function: { name: "get_weather" } }, { function: { name: "get_time" } }];
