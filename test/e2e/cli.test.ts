@@ -211,7 +211,7 @@ fetch(url + "/v1/messages", { method: "POST", headers, body: JSON.stringify({ mo
     expect(ran).toMatchObject({ code: 7, stdout: "message stretched\n", stderr });
     writeFileSync(path.join(folder, "claude"), "#!/gone/node\n");
     const gone = await cli(["launch", "claude", "-m", "stretched"], { env: { PATH } });
-    const why = `cannot start ${path.join(folder, "claude")}: its interpreter "/gone/node" does not exist. Install it again.`;
+    const why = `cannot start ${path.join(folder, "claude")}: its interpreter "/gone/node" does not exist on this system. Install it again.`;
     expect(gone).toMatchObject({
       code: 126,
       stdout: "",
