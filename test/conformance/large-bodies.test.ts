@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { attackedRoutes, pathOf } from "../../../scripts/test/withstand/requests/attacked-routes.ts";
-import { HOSTILE_BODIES, headOf } from "../../../scripts/test/withstand/requests/hostile-bodies.ts";
-import { validValue } from "../../../scripts/test/withstand/requests/valid-value.ts";
-import { Random } from "../../../scripts/test/withstand/kit/random.ts";
-import type { App } from "../../../src/http/app.ts";
-import { longestTurn } from "../../support/longest-turn.ts";
-import { testApp } from "../../support/test-app.ts";
+import { attackedRoutes, pathOf } from "../../scripts/test/withstand/requests/attacked-routes.ts";
+import { HOSTILE_BODIES, headOf } from "../../scripts/test/withstand/requests/hostile-bodies.ts";
+import { validValue } from "../../scripts/test/withstand/requests/valid-value.ts";
+import { Random } from "../../scripts/test/withstand/kit/random.ts";
+import type { App } from "../../src/http/app.ts";
+import { longestTurn } from "../support/longest-turn.ts";
+import { testApp } from "../support/test-app.ts";
 
 const MEGABYTE = 1024 * 1024;
 /** Enough to meet every limit, and little enough to try every shape. */

@@ -123,7 +123,9 @@ const names =
 /** A wall of this system, and what keeps tests from it. */
 async function candidate(name: Wall["name"]) {
   const wall = found.find((each) => each.name === name);
-  const problem = wall ? await tryEngineStart({ runtime: process.execPath, wall }) : "its program is not installed";
+  const problem = wall
+    ? await tryEngineStart({ runtime: process.execPath, wall })
+    : "its program is not installed";
   const works = need(`wall of ${name} that works here: ${problem}`, problem === undefined);
   return [`${name}${works.note}`, wall!, works] as const;
 }
