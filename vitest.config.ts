@@ -42,7 +42,9 @@ export default defineConfig({
         // Packs and installs what is published: a minute that a change of the code is rarely worth.
         test: { name: "package", include: ["test/package/**/*.test.ts"] },
       },
-      { extends: true, test: { ...REAL, name: "real", include: ["test/{engine,e2e,gpu}/**/*.test.ts"] } },
+      { extends: true, test: { ...REAL, name: "real", include: ["test/{engine,e2e}/**/*.test.ts"] } },
+      // On a software GPU, as on CI, they take a minute of two processors.
+      { extends: true, test: { ...REAL, name: "gpu", include: ["test/gpu/**/*.test.ts"] } },
       // Clients that are installed for it alone: test:clients sees to that.
       { extends: true, test: { ...REAL, name: "clients", include: ["test/clients/*.test.ts"] } },
       // Every family of templates and models, every kernel and every keyword of schemas, through real engines: minutes.

@@ -12,8 +12,8 @@ import {
   test,
   vi,
 } from "vitest";
-import type { RunLine } from "../../../src/batches/batch-format.ts";
-import type { Batch } from "../../../src/batches/batch.ts";
+import type { RunLine } from "../../src/batches/batch-format.ts";
+import type { Batch } from "../../src/batches/batch.ts";
 import {
   type BatchMachine,
   BatchMachines,
@@ -22,8 +22,8 @@ import {
   nameModel,
   outputOf,
   TEXT_API,
-} from "../../support/batch-machines.ts";
-import { NATS, type NatsServer, startNats } from "../../support/nats-server.ts";
+} from "../support/batch-machines.ts";
+import { NATS, type NatsServer, startNats } from "../support/nats-server.ts";
 
 const HOUR_MS = 3_600_000;
 const FAST = { interval: 20 };
