@@ -81,10 +81,14 @@ async function engineProblem(binary) {
   const files = [binary, fileURLToPath(trial)];
   if (wasTried(record, files)) return undefined;
   const { tryEngineStart } = await import(trial.href);
-  /** @type {string | undefined} */
-  const problem = await tryEngineStart({ runtime: binary });
-  if (problem === undefined) keepTrial(record, files);
-  return problem;
+  try {
+    /** @type {string | undefined} */
+    const problem = await tryEngineStart({ runtime: binary });
+    if (problem === undefined) keepTrial(record, files);
+    return problem;
+  } catch {
+    return undefined; // the system has no process left for the trial, which says nothing about this Node
+  }
 }
 
 /**
