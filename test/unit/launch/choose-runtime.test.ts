@@ -61,9 +61,8 @@ describe("Daybreak runs", () => {
   });
 
   it("under the Node that came along without trying it again, and without passing it over for itself", async () => {
-    const enginesFail = async (): Promise<string> => expect.unreachable("it was tried");
     const here = { ...SOUND, execPath: INCLUDED.binary };
-    expect(await chooseRuntime({ ...here, enginesFail })).toEqual({});
+    expect(await chooseRuntime({ ...here, ...failing })).toEqual({});
     expect(await chooseRuntime({ ...here, lacks: () => NO_JSPI })).toEqual({ problem: NO_JSPI });
   });
 });

@@ -84,6 +84,24 @@ describe("handing over", () => {
   });
 });
 
+/** A process that runs a program as a child. */
+function parentOf(program: string): ChildProcessWithoutNullStreams {
+  const script = `
+    const { runChild } = await import(${JSON.stringify(HAND_OVER)});
+    await runChild(${JSON.stringify(program)}, ["first"]);`;
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", script]);
+  running.push(child);
+  return child;
+}
+
+/** What is said of a program that cannot be started. */
+async function complaint(program: string): Promise<string> {
+  const child = parentOf(program);
+  const errors = text(child.stderr);
+  expect(await end(child)).toEqual({ code: 126, signal: null });
+  return await errors;
+}
+
 // Windows knows no interpreters.
 describe.skipIf(isWindows)("a program that runs as a child", () => {
   let folder: string;
@@ -96,23 +114,6 @@ describe.skipIf(isWindows)("a program that runs as a child", () => {
     const file = path.join(mkdtempSync(path.join(folder, "in-")), "agent");
     writeFileSync(file, content, { mode });
     return file;
-  }
-
-  function parentOf(program: string): ChildProcessWithoutNullStreams {
-    const script = `
-      const { runChild } = await import(${JSON.stringify(HAND_OVER)});
-      await runChild(${JSON.stringify(program)}, ["first"]);`;
-    const child = spawn(process.execPath, ["--input-type=module", "--eval", script]);
-    running.push(child);
-    return child;
-  }
-
-  /** What is said of a program that cannot be started. */
-  async function complaint(program: string): Promise<string> {
-    const child = parentOf(program);
-    const errors = text(child.stderr);
-    expect(await end(child)).toEqual({ code: 126, signal: null });
-    return await errors;
   }
 
   it("gets its arguments, and gives its exit code", async () => {
