@@ -110,7 +110,9 @@ function version(cacheDir: string): Promise<CliResult> {
 describe("what is compiled of the program", () => {
   it("is kept in the cache folder", async () => {
     expect((await version(folder)).code).toBe(0);
-    expect(readdirSync(path.join(folder, "code"))).toHaveLength(1);
+    // Beside it lies what the launcher has found out about a Node that did not come along.
+    const kept = readdirSync(path.join(folder, "code")).filter((name) => name.startsWith(process.version));
+    expect(kept).toHaveLength(1);
   });
 
   it("is not missed where nothing can be written", async () => {
