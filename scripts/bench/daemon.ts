@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 import { EngineCore } from "../../src/engine/core/engine-core.ts";
 import { openEngineFiles } from "../../src/engine/host/engine-files.ts";
 import { createNodePlatform } from "../../src/engine/host/node-platform.ts";
-import { prepareEngine } from "../../src/engine/prepare-engine.ts";
+import { prepareEngine } from "../../src/engine/engine-image.ts";
 import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
 import { startDaemon, type TestDaemon } from "../../test/support/start-daemon.ts";
 import { benchPrompt, writeBenchModel } from "./daemon/bench-model.ts";

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
-import { type AdapterChoice, chooseAdapter, title } from "../../src/engine/gpu/choose-adapter.ts";
+import { type AdapterChoice, chooseAdapter, title } from "../../src/engine/gpu/place-on-gpu.ts";
 import { probeGpu } from "../../src/engine/gpu/probe-gpu.ts";
 import {
   ensureBenchModel,

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import { configSchema } from "../../src/config/schema.ts";
 import { documentedDialects } from "../../src/daemon/dialects.ts";
-import { connectQuery } from "../../src/dialects/management/connect-query.ts";
+import { connectQuery } from "../../src/dialects/management/page-routes.ts";
 import type { ManagementServices } from "../../src/dialects/management/management-services.ts";
 import { describedFields } from "./described-fields.ts";
 import { openApiPath } from "../../src/http/route.ts";

@@ -1,8 +1,7 @@
 import { messageRequestSchema } from "../../src/dialects/anthropic/message-schema.ts";
 import { chatCompletionRequestSchema } from "../../src/dialects/openai/chat-schema.ts";
 import { completionRequestSchema } from "../../src/dialects/openai/completion-request.ts";
-import { embeddingsRequestSchema } from "../../src/dialects/openai/embeddings.ts";
-import { rerankRequestSchema } from "../../src/dialects/openai/rerank.ts";
+import { embeddingsRequestSchema, rerankRequestSchema } from "../../src/dialects/openai/embeddings.ts";
 import { responseRequestSchema } from "../../src/dialects/openai/responses/response-schema.ts";
 import { fieldTable } from "./field-table.ts";
 

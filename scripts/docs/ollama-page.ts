@@ -1,10 +1,9 @@
 import { chatRequestSchema } from "../../src/dialects/ollama/ollama-chat.ts";
-import { createRequestSchema } from "../../src/dialects/ollama/ollama-create.ts";
+import { createRequestSchema, pullRequestSchema } from "../../src/dialects/ollama/ollama-create.ts";
 import { embeddingsRequestSchema, embedRequestSchema } from "../../src/dialects/ollama/ollama-embed.ts";
 import { generateRequestSchema } from "../../src/dialects/ollama/ollama-generate.ts";
 import { optionsSchema } from "../../src/dialects/ollama/ollama-options.ts";
-import { pullRequestSchema } from "../../src/dialects/ollama/ollama-pull.ts";
-import { showRequestSchema } from "../../src/dialects/ollama/ollama-show.ts";
+import { showRequestSchema } from "../../src/dialects/ollama/information-routes.ts";
 import { copyRequestSchema, deleteRequestSchema } from "../../src/dialects/ollama/store-routes.ts";
 import { fieldTable } from "./field-table.ts";
 

@@ -2,8 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { findChromium } from "../../src/cli/browser/find-chromium.ts";
-import { ChromiumPage } from "../../src/cli/browser/chromium-page.ts";
+import { ChromiumPage, findChromium } from "../../src/cli/browser/chromium.ts";
 
 const HELP = `Draws the icons of the page as PNG from src/ui/icons/icon.svg, with Chromium.
 

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { STOCK_WASM_PATH } from "../../src/engine/prepare-engine.ts";
+import { STOCK_WASM_PATH } from "../../src/engine/engine-image.ts";
 import { buildEngineImage } from "../../wasm/engine-image.ts";
 import { buildBrowser, COMPAT } from "./build-browser.ts";
 

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
-import { FILE_TYPES } from "../../src/models/quantize/file-types.ts";
+import { FILE_TYPES } from "../../src/models/quantize/quantize-options.ts";
 import { writeGguf } from "../../test/support/gguf-writer.ts";
 import { QUANTIZATION_MODELS } from "../../test/support/quantization-models.ts";
 import { installNative } from "../bench/cpu/native-engine.ts";

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import type {
   AnsweredLine,
   Batch,
@@ -99,3 +100,86 @@ export interface BatchStore extends BatchRecords {
   answers(id: string, afterNumber: number, limit: number): Promise<readonly AnsweredLine[]>;
   close(): void;
 }
+
+/** The content of a stored file. */
+export interface FileContent {
+  readonly size: number;
+  readonly etag: string;
+  /** Its bytes from `start` up to and including `end`. */
+  read(start: number, end: number): ReadableStream<Uint8Array>;
+}
+
+/** A file that has arrived, and is forgotten unless it is kept. */
+export interface ReceivedFile extends AsyncDisposable {
+  readonly bytes: number;
+  keep(file: {
+    readonly viewer: Viewer;
+    readonly purpose: FilePurpose;
+    readonly name: string;
+    /** Milliseconds; absent: as long as the configuration says, which is the most. */
+    readonly lifeMs?: number | undefined;
+  }): Promise<StoredFile>;
+}
+
+export interface NewBatch {
+  readonly viewer: Viewer;
+  readonly api: string;
+  readonly idKind: "batch" | "msgbatch";
+  readonly endpoint: string;
+  readonly inputFile: StoredFile;
+  readonly metadata: Readonly<Record<string, string>> | null;
+  /** Milliseconds; absent: as long as the configuration says. */
+  readonly outputLifeMs?: number | undefined;
+}
+
+/** Files and batches, for the routes. What a viewer may not see does not exist for it. */
+export interface Batches {
+  /** Longest file in bytes. */
+  readonly maxFileBytes: number;
+  /** Most requests of one batch. */
+  readonly maxLines: number;
+  /**
+   * Receives a file.
+   * @throws ServiceError payload_too_large, or insufficient_disk
+   */
+  receive(pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<ReceivedFile>;
+  /** @throws ServiceError file_not_found */
+  file(viewer: Viewer, id: string, purposes: readonly FilePurpose[]): Promise<StoredFile>;
+  files(query: PageQuery & { readonly purposes: readonly FilePurpose[] }): Promise<Page<StoredFile>>;
+  /** @throws ServiceError file_not_found */
+  content(viewer: Viewer, id: string, purposes: readonly FilePurpose[]): Promise<FileContent>;
+  /** @throws ServiceError file_not_found, or batch_conflict for the input of a batch that is not over */
+  deleteFile(viewer: Viewer, id: string, purposes: readonly FilePurpose[]): Promise<void>;
+
+  create(batch: NewBatch): Promise<Batch>;
+  /** @throws ServiceError batch_not_found */
+  batch(viewer: Viewer, api: string, id: string): Promise<Batch>;
+  batches(query: PageQuery & { readonly api: string }): Promise<Page<Batch>>;
+  /** @throws ServiceError batch_not_found, or batch_conflict when it is over */
+  cancel(viewer: Viewer, api: string, id: string): Promise<Batch>;
+  /** Forgets a batch and its results. @throws ServiceError batch_not_found, or batch_conflict when it is not over */
+  deleteBatch(viewer: Viewer, api: string, id: string): Promise<void>;
+}
+
+/** Parts of files and batches, as every store that keeps them reads them back. */
+
+export const purposeSchema = z.enum(["batch", "batch_output", "requests", "results"]);
+
+export const finalStatusSchema = z.enum(["completed", "failed", "expired", "cancelled"]);
+
+export const statusSchema = z.enum([
+  "validating",
+  "in_progress",
+  "finalizing",
+  "cancelling",
+  ...finalStatusSchema.options,
+]);
+
+export const problemsSchema = z.array(
+  z.object({
+    code: z.string(),
+    message: z.string(),
+    param: z.string().nullable(),
+    line: z.number().nullable(),
+  }),
+);

@@ -4,14 +4,20 @@ import { z } from "zod";
 import type { ErrorCode } from "../errors/error-codes.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { parseJsonText } from "../json/parse-json.ts";
-import { tryJson } from "../json/try-json.ts";
-import type { BatchFormat, LineResponse, RunLine } from "./batch-format.ts";
+import { tryJson } from "../json/json-values.ts";
+import {
+  type Batch,
+  type BatchFormat,
+  type BatchUsage,
+  type LineResponse,
+  newId,
+  type RunLine,
+  type RunOutcome,
+  type WaitingLine,
+} from "./batch.ts";
 import type { BatchStore, FileContents } from "./batch-store.ts";
-import type { Batch, BatchUsage, RunOutcome, WaitingLine } from "./batch.ts";
-import type { Attempt } from "./line-queue.ts";
-import type { Retry } from "./line-pool.ts";
-import { newId } from "./new-id.ts";
-import { retryWait } from "./retry-policy.ts";
+import { type Attempt, retryWait } from "./line-queue.ts";
+import type { Retry } from "./line-scheduler.ts";
 
 /** Before an answer is saved again that the disk had no room for. */
 const SAVE_AGAIN_MS = 5000;

@@ -1,7 +1,9 @@
+import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
+import { text as consumersText } from "node:stream/consumers";
+import { abortable } from "../async/promises.ts";
 import { codeOrReason } from "../errors/reason-of.ts";
-import { EXIT } from "./exit-codes.ts";
-import { CliError, Interruption } from "./cli-error.ts";
+import { CliError, EXIT, Interruption } from "./cli-error.ts";
 
 /** A standard output stream; the terminal's properties are absent when it is a file or a pipe. */
 export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: number };
@@ -79,4 +81,38 @@ function unwritable(error: NodeJS.ErrnoException): CliError {
     `The output cannot be written (${codeOrReason(error)}). Is its disk full?`,
     error,
   );
+}
+
+/**
+ * Writes and, when the reader is slower, waits for it. A reader that has left is not an error here:
+ * the process's streams turn it into an interruption.
+ */
+export async function write(output: Output, text: string): Promise<void> {
+  if (text === "" || !output.writable) return;
+  if (output.write(text)) return;
+  try {
+    await once(output, "drain");
+  } catch {
+    // EPIPE: the signal of CliIo is aborted and ends the command.
+  }
+}
+
+/** Writes a line. */
+export function writeLine(output: Output, text = ""): Promise<void> {
+  return write(output, `${text}\n`);
+}
+
+/** Writes a value as one line of JSON; `indent` for people who look at a single object. */
+export function writeJson(output: Output, value: unknown, indent?: number): Promise<void> {
+  return writeLine(output, JSON.stringify(value, undefined, indent));
+}
+
+/** Everything on standard input, without the newlines at its end. Ctrl-C ends the wait for it. */
+export async function readStdin({ stdin, signal }: CliIo): Promise<string> {
+  try {
+    return (await abortable(consumersText(stdin), signal)).replace(/[\r\n]+$/, "");
+  } finally {
+    // An input that is still open would keep the process alive.
+    stdin.destroy();
+  }
 }

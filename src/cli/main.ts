@@ -1,11 +1,8 @@
 import { CommanderError } from "commander";
-import { CliError, Interruption, ProgramEnded, usageError } from "./cli-error.ts";
-import { type CliIo, processIo } from "./cli-io.ts";
-import { commandFirst } from "./command-first.ts";
-import { EXIT } from "./exit-codes.ts";
+import { CliError, EXIT, Interruption, ProgramEnded, usageError } from "./cli-error.ts";
+import { type CliIo, processIo, writeJson, writeLine } from "./cli-io.ts";
 import { createProgram } from "./program.ts";
-import { styleFor } from "./terminal/style.ts";
-import { writeJson, writeLine } from "./terminal/write.ts";
+import { styleFor } from "./terminal/format.ts";
 
 /** Commander's code for having shown the help because no command was named. */
 const SHOWN_HELP = "commander.help";
@@ -54,4 +51,29 @@ function toCliError(error: unknown): CliError {
   if (error instanceof CommanderError) return usageError(error.message.replace(/^error: /, ""));
   const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return new CliError(EXIT.error, "internal_error", message, error);
+}
+
+/** Options of every command that talks to a daemon, and whether a value follows. */
+const COMMON_OPTIONS: ReadonlyMap<string, boolean> = new Map([
+  ["--json", false],
+  ["--url", true],
+  ["--socket", true],
+  ["--config", true],
+]);
+
+/**
+ * The arguments with the command's name in front: what is common to all commands may also stand before it, as in
+ * `daybreak --url box list`. Anything else is left as it is.
+ */
+export function commandFirst(args: readonly string[]): readonly string[] {
+  let at = 0;
+  for (; at < args.length; at++) {
+    const [name = "", inline] = (args[at] ?? "").split("=", 2);
+    const takesValue = COMMON_OPTIONS.get(name);
+    if (takesValue === undefined) break;
+    if (takesValue && inline === undefined) at++;
+  }
+  const command = args[at];
+  if (at === 0 || command === undefined || command.startsWith("-")) return args;
+  return [command, ...args.slice(0, at), ...args.slice(at + 1)];
 }

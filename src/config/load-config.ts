@@ -1,14 +1,21 @@
 import path from "node:path";
-import { IN_WORDS } from "../errors/explain-issue.ts";
+import type { z } from "zod";
+import { explainIssue, IN_WORDS, issueText } from "../errors/explain-issue.ts";
 import { findCacheDir } from "../launch/default-cache-dir.mjs";
+import { resolvePath } from "../launch/resolve-path.mjs";
 import { ConfigError } from "./config-error.ts";
-import { configOptions, type ConfigOption } from "./config-options.ts";
-import { defaultConfigFile } from "./default-config-file.ts";
-import { explainIssues } from "./explain-issues.ts";
-import { fromText, NoHomeError, resolvePaths, splitList } from "./option-value.ts";
-import { readDefaultConfig, readNamedConfig, type ReadConfig } from "./read-config-file.ts";
-import { configSchema, type Config } from "./schema.ts";
-import { getPath, setPath, type Tree } from "./tree.ts";
+import { type ConfigOption, configOptions } from "./config-options.ts";
+import { readNumber } from "./config-values.ts";
+import { defaultConfigFile } from "./default-paths.ts";
+import {
+  getPath,
+  type ReadConfig,
+  readDefaultConfig,
+  readNamedConfig,
+  setPath,
+  type Tree,
+} from "./read-config-file.ts";
+import { type Config, configSchema } from "./schema.ts";
 
 /** Flags by option name, as given on the command line. */
 export type ConfigFlags = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
@@ -140,4 +147,111 @@ function unknownVariables(env: NodeJS.ProcessEnv): string[] {
       (name) =>
         `The environment variable ${name} is not an option of the daemon: correct its name or unset it.`,
     );
+}
+
+/** Text that does not fit the option's type stays text, which the schema then refuses. */
+function fromText(option: ConfigOption, text: string): unknown {
+  const trimmed = text.trim();
+  switch (option.kind) {
+    case "integer":
+      return /^-?\d+$/.test(trimmed) ? Number(trimmed) : text;
+    case "number":
+      return readNumber(trimmed) ?? text;
+    case "boolean":
+      if (/^(true|1|yes|on)$/i.test(trimmed)) return true;
+      return /^(false|0|no|off)$/i.test(trimmed) ? false : text;
+    case "list":
+      return splitList(text);
+    case "enum":
+    case "duration":
+      return trimmed;
+    default:
+      return text;
+  }
+}
+
+function splitList(text: string): string[] {
+  return text
+    .split(",")
+    .map((part) => part.trim())
+    .filter((part) => part !== "");
+}
+
+/** A path begins with ~, and the account has no home folder. */
+class NoHomeError extends Error {
+  override readonly name = "NoHomeError";
+}
+
+/**
+ * Resolves a path relative to `folder`; a tilde is the home folder. Named pipes are not paths.
+ * @throws NoHomeError
+ */
+function resolvePaths(given: unknown, folder: string): unknown {
+  const resolve = (value: unknown): unknown => {
+    if (typeof value !== "string" || value === "" || value.startsWith("\\\\.\\pipe\\")) return value;
+    const resolved = resolvePath(value, folder);
+    if (resolved === undefined) throw new NoHomeError();
+    return resolved;
+  };
+  return Array.isArray(given) ? given.map(resolve) : resolve(given);
+}
+
+/** One line per issue: the source, the option, what was expected and what was found. */
+function explainIssues(
+  issues: readonly z.core.$ZodIssue[],
+  origins: ReadonlyMap<string, string>,
+  input: Tree,
+  file: string | undefined,
+): string {
+  return issues
+    .map((issue) => {
+      if (issue.code === "unrecognized_keys") {
+        const names = issue.keys.map((key) => [...issue.path, key].join("."));
+        const [meant] = names.length === 1 ? names.map(similarOption) : [];
+        const hint = meant === undefined ? "" : ` Did you mean ${meant}?`;
+        return `${file ?? "configuration"}: unknown option ${names.join(", ")}; docs/configuration.md lists them all.${hint}`;
+      }
+      const option = configOptions.find((each) => each.path.every((key, index) => issue.path[index] === key));
+      const name = option?.name ?? issue.path.join(".");
+      const source = origins.get(name) ?? file ?? "default";
+      const explained = explainIssue(issue, input);
+      return `${source}: ${name}: ${option?.secret ? explained.message : issueText(explained)}.`;
+    })
+    .join("\n");
+}
+
+/** Letters that a slip of the fingers changes. */
+const MOST_SLIPS = 2;
+
+/** The option that somebody may have meant with a name that is none: misspelled, or without its table. */
+export function similarOption(name: string): string | undefined {
+  const names = configOptions.map((option) => option.name);
+  const elsewhere = names.filter((each) => each.endsWith(`.${name}`));
+  if (elsewhere.length === 1) return elsewhere[0];
+  const [nearest] = names
+    .map((each) => ({ each, slips: slips(name, each) }))
+    .toSorted((one, other) => one.slips - other.slips);
+  return nearest && nearest.slips <= MOST_SLIPS && nearest.slips < name.length / 2 ? nearest.each : undefined;
+}
+
+/** Letters to insert, remove, replace or swap with the next one. */
+function slips(from: string, to: string): number {
+  let before: number[] = [];
+  let last = Array.from({ length: to.length + 1 }, (_, at) => at);
+  for (let row = 1; row <= from.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= to.length; column++) {
+      const isSame = from[row - 1] === to[column - 1];
+      const isSwapped =
+        row > 1 && column > 1 && from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1];
+      current[column] = Math.min(
+        (last[column] ?? 0) + 1,
+        (current[column - 1] ?? 0) + 1,
+        (last[column - 1] ?? 0) + (isSame ? 0 : 1),
+        ...(isSwapped ? [(before[column - 2] ?? 0) + 1] : []),
+      );
+    }
+    [before, last] = [last, current];
+  }
+  return last.at(-1) ?? 0;
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { withoutUndefined } from "../json/without-undefined.ts";
+import { withoutUndefined } from "../json/json-values.ts";
 
 /** No model is trained for more tokens than this; a larger number is a mistake. */
 const MOST_TOKENS = 16 * 1024 * 1024;

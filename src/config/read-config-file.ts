@@ -2,7 +2,6 @@ import { closeSync, fstatSync, openSync, readFileSync, statSync } from "node:fs"
 import { parse, TomlError } from "smol-toml";
 import { toError } from "../errors/to-error.ts";
 import { ConfigError } from "./config-error.ts";
-import type { Tree } from "./tree.ts";
 
 /** The content of a configuration file, or why it is ignored. */
 export interface ReadConfig {
@@ -89,4 +88,34 @@ function reasonOf(cause: unknown): string {
   if (cause instanceof Error && "code" in cause && (cause.code === "EACCES" || cause.code === "EPERM"))
     return "this user is not allowed to read it";
   return toError(cause).message;
+}
+
+/** Nested tables, as in TOML. */
+export interface Tree {
+  [key: string]: unknown;
+}
+
+function isTree(value: unknown): value is Tree {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Undefined if any table on the way is missing. */
+export function getPath(tree: Tree, keys: readonly string[]): unknown {
+  let value: unknown = tree;
+  for (const key of keys) value = isTree(value) ? value[key] : undefined;
+  return value;
+}
+
+/** Creates the tables on the way. */
+export function setPath(tree: Tree, keys: readonly string[], value: unknown): void {
+  const [key, ...rest] = keys;
+  if (key === undefined) return;
+  if (rest.length === 0) {
+    tree[key] = value;
+    return;
+  }
+  const child = tree[key];
+  const branch = isTree(child) ? child : {};
+  tree[key] = branch;
+  setPath(branch, rest, value);
 }

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { defaultSocket } from "./default-socket.ts";
-import { duration } from "./duration.ts";
+import { defaultSocket } from "./default-paths.ts";
+import { duration } from "./config-values.ts";
 import { namedLoadSettings } from "./load-settings.ts";
 import { defaultCacheDir } from "../launch/default-cache-dir.mjs";
 

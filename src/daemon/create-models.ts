@@ -1,34 +1,36 @@
-import path from "node:path";
 import { statSync } from "node:fs";
+import path from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import { ConfigError } from "../config/config-error.ts";
 import type { Config } from "../config/schema.ts";
-import { checkUserLimits } from "../engine/check-user-limits.ts";
+import type { ManagementServices } from "../dialects/management/management-services.ts";
+import type { EngineImage } from "../engine/engine-image.ts";
+import type { StartEngine } from "../engine/engine.ts";
 import { checkHeapLimit, estimateMemory, type MemoryEstimate } from "../engine/estimate-memory.ts";
 import type { GpuFinder } from "../engine/gpu/gpu-finder.ts";
-import type { StartEngine } from "../engine/engine.ts";
 import { guardGpu } from "../engine/gpu/gpu-guard.ts";
 import { bytesOnGpu, partOnCpu, usableMemory } from "../engine/gpu/gpu-memory.ts";
 import { placeOnGpu } from "../engine/gpu/place-on-gpu.ts";
+import { checkUserLimits } from "../engine/machine-limits.ts";
 import type { EngineSpec } from "../engine/protocol/engine-spec.ts";
-import type { EngineImage } from "../engine/engine-image.ts";
-import type { SandboxFinder } from "../engine/walls/sandbox-finder.ts";
 import { createTensorQuantizer } from "../engine/quantize/quantize-tensors.ts";
 import { createEngineStarter } from "../engine/start-engine.ts";
 import { createTemplateTrial } from "../engine/try-template.ts";
+import type { SandboxFinder } from "../engine/walls/sandbox-finder.ts";
 import { ServiceError } from "../errors/service-error.ts";
+import { reportFailure } from "../events/report-failure.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
 import { type UserLimits, userLimits } from "../machine/user-limits.ts";
 import { DiskHubStore } from "../models/hub/disk-hub-store.ts";
 import { HubCatalog } from "../models/hub/hub-catalog.ts";
 import { readMachineMemory } from "../models/loading/available-memory.ts";
 import type { GgufSummary } from "../models/model.ts";
-import type { Models } from "../models/models.ts";
 import { createModelsService } from "../models/models-service.ts";
-import { readAliases, type AliasTable } from "../models/names/alias-table.ts";
+import type { Models } from "../models/models.ts";
+import { type AliasTable, readAliases } from "../models/names/alias-table.ts";
 import { createNameResolver } from "../models/names/name-resolver.ts";
-import { DaemonStartError } from "./daemon-start-error.ts";
+import { DaemonStartError } from "./listen.ts";
 import { isBatchWork } from "./run-batch-line.ts";
 
 /** Models that ship with the project: two folders up from src/daemon and from dist/src/daemon alike. */
@@ -176,4 +178,33 @@ function estimateFor(gguf: GgufSummary, spec: EngineSpec): MemoryEstimate {
 function bytesBesides({ projectorFile, draft, adapters }: EngineSpec): number {
   const files = [projectorFile, draft?.path, ...adapters.map((adapter) => adapter.path)];
   return files.reduce((sum, file) => sum + (file === undefined ? 0 : statSync(file).size), 0);
+}
+
+/**
+ * Loads the models that the configuration names, else the default model when it is on disk. A model that cannot
+ * be loaded is logged and reported as an event; the daemon serves without it. Never rejects.
+ */
+export async function loadFirstModels(services: ManagementServices): Promise<void> {
+  const { config, models, draining } = services;
+  const named = config.models.load ?? (models.defaultAlias === undefined ? [] : [models.defaultAlias]);
+  for (const name of named) {
+    if (draining.aborted) return;
+    try {
+      // Not get(): loading a path for the first time registers it.
+      await models.load({ alias: name }, draining);
+    } catch (thrown) {
+      if (draining.aborted) return;
+      const error = ServiceError.from(thrown);
+      if (error.code !== "model_already_loaded") report(services, name, error);
+    }
+  }
+}
+
+function report({ logger, events }: ManagementServices, name: string, error: ServiceError): void {
+  const advice = error.code === "model_not_found" ? ` Download it with: daybreak pull ${name}` : "";
+  logger.error(
+    { model: name, code: error.code, err: error },
+    `Cannot load ${name}: ${error.message}${advice}`,
+  );
+  reportFailure(events, name, error);
 }

@@ -1,38 +1,41 @@
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { stat } from "node:fs/promises";
 import os from "node:os";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import type { Logger } from "pino";
 import { IMAGE_SHA256 } from "../../wasm/engine-image.ts";
 import { STOCK_SHA256 } from "../../wasm/llama-cpp-build.ts";
+import { BatchRoom } from "../batches/batch-service.ts";
+import type { Batches } from "../batches/batch-store.ts";
+import type { RunOutcome } from "../batches/batch.ts";
 import type { Config } from "../config/schema.ts";
+import type { MachineMemory, ManagementServices } from "../dialects/management/management-services.ts";
+import type { OpenFile } from "../dialects/management/model-file-routes.ts";
+import { EngineImage, fallbackFolders } from "../engine/engine-image.ts";
 import { GpuFinder, type GpuState } from "../engine/gpu/gpu-finder.ts";
 import { SandboxFinder } from "../engine/walls/sandbox-finder.ts";
-import { EngineImage, fallbackFolders } from "../engine/engine-image.ts";
+import { ServiceError, throwExhaustion } from "../errors/service-error.ts";
 import { type ServiceEvent, ServiceEvents } from "../events/service-events.ts";
-import type { MachineMemory, ManagementServices } from "../dialects/management/management-services.ts";
+import type { Life } from "../http/errors.ts";
 import { REQUEST_LINE } from "../http/middleware/request-log.ts";
-import type { Life } from "../http/errors/serving.ts";
 import { createInference } from "../inference/create-inference.ts";
 import type { Inference } from "../inference/inference.ts";
-import type { MakeElsewhere } from "../inference/make-grammar.ts";
+import type { MakeElsewhere } from "../inference/schema-compiler.ts";
+import { memoryTotal, residentBytes } from "../machine/memory.ts";
 import { createMetrics } from "../metrics/create-metrics.ts";
 import type { ScrapedGauges } from "../metrics/scraped-gauges.ts";
-import { memoryTotal } from "../machine/memory-limits.ts";
-import { residentBytes } from "../machine/process-memory.ts";
 import type { Model } from "../models/model.ts";
 import type { Models } from "../models/models.ts";
-import type { RunOutcome } from "../batches/batch.ts";
-import type { Batches } from "../batches/batches.ts";
-import { BatchRoom } from "../batches/batch-room.ts";
-import { BATCH_FORMATS } from "./batch-formats.ts";
 import { Activity } from "./activity/activity.ts";
-import { GrammarThread } from "./grammars/grammar-thread.ts";
 import { createModels } from "./create-models.ts";
+import { BATCH_FORMATS } from "./dialects.ts";
+import { GrammarThread } from "./grammars/grammar-thread.ts";
+import { BrowserScripts, compatWasm, pageFile, readDefaultModels } from "./package-files.ts";
+import { packageVersion } from "./package-version.ts";
 import { isBatchWork } from "./run-batch-line.ts";
 import { startTraces } from "./tracing/start-traces.ts";
-import { BrowserScripts, compatWasm } from "./browser-scripts.ts";
-import { createFileOpener } from "./open-file.ts";
-import { pageFile } from "./page-file.ts";
-import { packageVersion } from "./package-version.ts";
-import { readDefaultModels } from "./read-default-models.ts";
 
 /** Events that somebody may have to do something about. */
 const TROUBLE: ReadonlySet<ServiceEvent["type"]> = new Set([
@@ -234,4 +237,32 @@ function describeMachine(): string {
 function machineMemory(models: readonly Model[]): MachineMemory {
   const engines = models.reduce((sum, model) => sum + (model.memoryBytes ?? 0), 0);
   return { usedBytes: residentBytes() + engines, totalBytes: memoryTotal() };
+}
+
+/** Makes a function that opens files, and computes the SHA-256 of each once as long as it does not change. */
+export function createFileOpener(): OpenFile {
+  const known = new Map<string, Promise<string>>();
+  return async (path) => {
+    const { size, mtimeMs } = await stat(path).catch((cause: unknown) => {
+      throwExhaustion(cause);
+      throw new ServiceError("model_file_not_found", `The model file ${path} does not exist.`, { cause });
+    });
+    const key = `${path}:${size}:${mtimeMs}`;
+    const digest = known.get(key) ?? sha256(path);
+    known.set(key, digest);
+    digest.catch(() => known.delete(key));
+    return {
+      size,
+      etag: await digest,
+      read: (start, end) =>
+        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- Node types its web streams differently
+        Readable.toWeb(createReadStream(path, { start, end })) as ReadableStream<Uint8Array>,
+    };
+  };
+}
+
+async function sha256(path: string): Promise<string> {
+  const sum = createHash("sha256");
+  await pipeline(createReadStream(path), sum);
+  return sum.digest("hex");
 }

@@ -1,16 +1,18 @@
+import type { BatchFormat } from "../batches/batch.ts";
 import { anthropicDialect } from "../dialects/anthropic/anthropic-dialect.ts";
+import { ANTHROPIC_BATCHES, messageBatchFormat } from "../dialects/anthropic/batches/message-batch-object.ts";
 import { messageBatchRoutes } from "../dialects/anthropic/batches/message-batch-routes.ts";
+import { llamaServerDialect } from "../dialects/llama-server/llama-server-dialect.ts";
 import { managementDialect } from "../dialects/management/management-dialect.ts";
 import type { ManagementServices } from "../dialects/management/management-services.ts";
-import { llamaServerDialect } from "../dialects/llama-server/llama-server-dialect.ts";
-import { chatSocketRoute } from "../dialects/native/chat-socket-route.ts";
+import { chatSocketRoute } from "../dialects/native/chat-socket.ts";
 import { nativeDialect } from "../dialects/native/native-dialect.ts";
 import { ollamaDialect } from "../dialects/ollama/ollama-dialect.ts";
-import { batchRoutes } from "../dialects/openai/batches/batch-routes.ts";
-import { fileRoutes } from "../dialects/openai/batches/file-routes.ts";
+import { batchRoutes, fileRoutes } from "../dialects/openai/batches/batch-routes.ts";
+import { OPENAI_BATCHES, openaiBatchFormat } from "../dialects/openai/batches/openai-batch-format.ts";
 import { openaiDialect } from "../dialects/openai/openai-dialect.ts";
-import { mountDialect, type Dialect } from "../http/dialect.ts";
-import { loadOnDemand } from "../inference/load-on-demand.ts";
+import { type Dialect, mountDialect } from "../http/route.ts";
+import { loadOnDemand } from "../inference/create-inference.ts";
 
 /**
  * All APIs of the daemon, in the order of the documentation. Add a dialect here to serve it. The first one's prefix "/"
@@ -37,3 +39,9 @@ export function createDialects(services: ManagementServices): readonly Dialect[]
     mountDialect(anthropicDialect(onDemand), "/ollama"),
   ];
 }
+
+/** How the APIs write batches down. */
+export const BATCH_FORMATS: Readonly<Record<string, BatchFormat>> = {
+  [OPENAI_BATCHES]: openaiBatchFormat,
+  [ANTHROPIC_BATCHES]: messageBatchFormat,
+};

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { z } from "zod";
-import type { LineResponse, RunLine } from "../batches/batch-format.ts";
+import type { LineResponse, RunLine } from "../batches/batch.ts";
 import type { App } from "../http/app.ts";
 
 /** The host is never looked up: the request goes straight to the app. */

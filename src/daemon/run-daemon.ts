@@ -1,13 +1,16 @@
+import { accessSync, constants, mkdirSync } from "node:fs";
+import type { Logger } from "pino";
 import type { LoadedConfig } from "../config/load-config.ts";
-import { isSystemError } from "../errors/exhausted-resource.ts";
-import { ServiceError } from "../errors/service-error.ts";
+import { isRefused, natsTrouble } from "../dialects/management/machine-schemas.ts";
+import type { ManagementServices } from "../dialects/management/management-services.ts";
+import { title } from "../engine/gpu/place-on-gpu.ts";
+import { isSystemError, ServiceError } from "../errors/service-error.ts";
+import { writeRefusal } from "../files/file-operations.ts";
+import { isLoopbackAddress } from "../http/client-address.ts";
 import { Activity } from "./activity/activity.ts";
-import { cacheWarning } from "./cache-warning.ts";
 import { createAnnouncer, createLogger, type LogOutput } from "./create-logger.ts";
-import { DaemonStartError } from "./daemon-start-error.ts";
-import { catchStrays } from "./last-net.ts";
-import { startDaemon } from "./start-daemon.ts";
-import { exposureWarning, fleetLine, gpuLine, listeningLine, readyLine } from "./start-lines.ts";
+import { DaemonStartError } from "./listen.ts";
+import { type RunningDaemon, startDaemon } from "./start-daemon.ts";
 
 export interface RunOptions {
   /** For the lines that say where it listens and when it is ready. */
@@ -72,4 +75,105 @@ function startFailure(error: unknown): unknown {
   return sentence === undefined
     ? error
     : new DaemonStartError(`The daemon cannot start. ${sentence}`, { cause: error });
+}
+
+/** "Daybreak 0.1.0 listens on http://127.0.0.1:8080 and ipc:///run/user/1000/daybreak.sock" */
+export function listeningLine({ url, services }: RunningDaemon): string {
+  const { http, ipc } = services.endpoints;
+  const everywhere = http === url ? "" : ` (on all addresses: ${http})`;
+  return `Daybreak ${services.version} listens on ${url}${everywhere}${ipc === "" ? "" : ` and ${ipc}`}`;
+}
+
+/** "GPU: NVIDIA GeForce RTX 4070 (vulkan)", or why there is none. */
+export function gpuLine({ gpu }: ManagementServices): string {
+  return gpu.adapter ? `GPU: ${title(gpu.adapter)}` : `No GPU: models run on the CPU. ${gpu.problem ?? ""}`;
+}
+
+/** "Ready: daybreak-mini, 4096 tokens of context, 2 threads, CPU" */
+export async function readyLine(services: ManagementServices): Promise<string> {
+  const loaded = (await services.models.list()).filter((model) => model.state === "loaded");
+  if (loaded.length === 0) {
+    return "Ready, with no model loaded. GET /api/models lists those on disk; daybreak pull downloads one.";
+  }
+  const parts = await Promise.all(loaded.map((model) => describe(services, model.alias)));
+  return `Ready: ${parts.join("; ")}`;
+}
+
+async function describe(services: ManagementServices, alias: string): Promise<string> {
+  using lease = await services.models.acquire(alias, services.draining);
+  const { contextSize, threads, gpuLayers } = lease.engine.info;
+  const place = gpuLayers > 0 ? `${gpuLayers} layers on the GPU` : "CPU";
+  return `${alias}, ${contextSize} tokens of context, ${threads} ${threads === 1 ? "thread" : "threads"}, ${place}`;
+}
+
+/** "Fleet: joined as desk; 3 machines: desk, laptop, workstation", or that its NATS server is not there. */
+export function fleetLine({ fleet }: ManagementServices): string | undefined {
+  if (!fleet) return undefined;
+  const { name, isConnected, problem, machines } = fleet.report();
+  if (!isConnected && isRefused(problem))
+    return `Fleet: the NATS server ${natsTrouble(problem)}; ${name} works alone until they are right`;
+  if (!isConnected) return `Fleet: the NATS server is not reachable yet; ${name} works alone until it is`;
+  const names = machines.map((machine) => machine.name).join(", ");
+  return `Fleet: joined as ${name}; ${machines.length} ${machines.length === 1 ? "machine" : "machines"}: ${names}`;
+}
+
+/** A warning if anyone on the network can use the daemon. */
+export function exposureWarning({ config }: ManagementServices): string | undefined {
+  if (isLoopbackAddress(config.http.addr) || config.api_keys.length > 0) return undefined;
+  return (
+    `Anyone who reaches ${config.http.addr} over the network can use this daemon: no API key is set. ` +
+    "Use --http-addr 127.0.0.1 for this machine alone, or set api_keys."
+  );
+}
+
+/**
+ * The warning about a cache folder that is not writable: the daemon then serves only the models on disk. Undefined if it is
+ * writable; a missing folder is created.
+ */
+export function cacheWarning(folder: string): string | undefined {
+  try {
+    mkdirSync(folder, { recursive: true });
+    accessSync(folder, constants.W_OK);
+    return undefined;
+  } catch (error) {
+    const reason = writeRefusal(error) ?? String(error);
+    return `Models cannot be downloaded or created, because ${folder} is not writable: ${reason}. Set SERVICE_CACHE_DIR to a folder that this account may write to.`;
+  }
+}
+
+/** More lines within {@link WINDOW_MS} are only counted: a repeated error must not fill the disk. */
+const MOST_LINES = 10;
+const WINDOW_MS = 60_000;
+
+/**
+ * Keeps the daemon alive after an uncaught exception, which is logged.
+ *
+ * Exiting would be safer for most programs, but here any request that triggers a bug could end everybody's models. Other
+ * measures limit the damage: models run in their own processes, files are written atomically, and requests have deadlines
+ * that release what they hold.
+ */
+export function catchStrays(logger: Pick<Logger, "error">): Disposable {
+  let lines = 0;
+  let hushed = 0;
+  let windowEnd = 0;
+  const report = (err: unknown): void => {
+    const now = performance.now();
+    if (now >= windowEnd) {
+      if (hushed > 0) logger.error({ times: hushed }, "Errors that were not logged one by one");
+      windowEnd = now + WINDOW_MS;
+      lines = 0;
+      hushed = 0;
+    }
+    if (lines++ < MOST_LINES)
+      logger.error({ err }, "Bug in the daemon, please report it; the daemon keeps running");
+    else hushed++;
+  };
+  process.on("uncaughtException", report);
+  process.on("unhandledRejection", report);
+  return {
+    [Symbol.dispose]() {
+      process.off("uncaughtException", report);
+      process.off("unhandledRejection", report);
+    },
+  };
 }

@@ -3,15 +3,13 @@ import type { Config } from "../config/schema.ts";
 import { type App, createApp } from "../http/app.ts";
 import type { ManagementServices } from "../dialects/management/management-services.ts";
 import { userLimits } from "../machine/user-limits.ts";
-import { connectionLimits } from "./connection-limits.ts";
+import { connectionLimits } from "./connection-gate.ts";
 import { batchLineRunner } from "./run-batch-line.ts";
 import { createDialects } from "./dialects.ts";
 import { createServices, type DaemonContext, type DaemonServices } from "./create-services.ts";
 import { HttpListener } from "./http-listener.ts";
-import { SocketUnavailableError } from "./daemon-start-error.ts";
-import { isNamedPipe, listenIpc } from "./ipc-socket.ts";
-import { httpUrl, listenTcp } from "./listen-tcp.ts";
-import { loadFirstModels } from "./load-first-models.ts";
+import { httpUrl, isNamedPipe, listenIpc, listenTcp, SocketUnavailableError } from "./listen.ts";
+import { loadFirstModels } from "./create-models.ts";
 
 /** How often a draining daemon checks whether its WebSocket chats have ended. */
 const DRAIN_POLL_MS = 50;

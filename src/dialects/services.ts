@@ -1,10 +1,9 @@
 import type { Logger } from "pino";
-import type { Batches } from "../batches/batches.ts";
+import type { Batches } from "../batches/batch-store.ts";
 import type { Config } from "../config/schema.ts";
-import type { Life } from "../http/errors/serving.ts";
+import type { Life } from "../http/errors.ts";
 import type { Inference } from "../inference/inference.ts";
 import type { Models } from "../models/models.ts";
-import type { SharedRecords } from "./shared-records.ts";
 
 /** Services for the routes of every dialect, created once by the daemon or by a page. */
 export interface Services {
@@ -40,4 +39,33 @@ export interface ModelServices extends Services {
 /** What routes of batches may use, which only a server has. */
 export interface BatchServices {
   readonly batches: Batches;
+}
+
+/** The place of records cannot be asked now, so nobody knows what is there. */
+export class RecordsAway {
+  /** Why, and what to do: "the NATS server at … does not answer: try again when it is back". */
+  readonly why: string;
+  readonly retryAfterSecs: number;
+
+  constructor(why: string, retryAfterSecs: number) {
+    this.why = why;
+    this.retryAfterSecs = retryAfterSecs;
+  }
+}
+
+/**
+ * Records that all machines of a fleet can read, for as long as there is room for them. Nothing here rejects. Where the
+ * fleet has never had a place for them, a record is not there; where it has, but cannot be asked now, that is said.
+ */
+export interface SharedRecords {
+  /**
+   * Keeps a record, if there is room for it now; if not, somebody is warned.
+   * @param name letters, digits, - and _
+   */
+  put(name: string, record: Uint8Array): Promise<void>;
+  get(name: string): Promise<Uint8Array | RecordsAway | undefined>;
+  /** Removes a record, and remembers that for those who have a copy. */
+  erase(name: string): Promise<RecordsAway | undefined>;
+  /** Whether a record was removed, by whichever machine. */
+  isErased(name: string): Promise<boolean | RecordsAway>;
 }

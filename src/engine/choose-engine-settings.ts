@@ -1,7 +1,7 @@
 import { contextTokens, type EngineSpec } from "./protocol/engine-spec.ts";
 import { MIN_STEP } from "./core/load-parameters.ts";
-import type { Processors } from "./machine-processors.ts";
-import type { Kernels } from "./prepare-engine.ts";
+import type { Processors } from "./machine-limits.ts";
+import type { Kernels } from "./engine-image.ts";
 
 /** What the choice of settings depends on. */
 export interface SettingsQuestion {

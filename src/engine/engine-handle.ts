@@ -1,24 +1,25 @@
-import type { ServiceError } from "../errors/service-error.ts";
+import { ServiceError } from "../errors/service-error.ts";
 import { CallDispatcher, type CallMessage, type CallReceiver } from "./call-dispatcher.ts";
-import type { EngineConnection, EngineReceiver } from "./engine-connection.ts";
+import { plainEnd } from "./core/failure-text.ts";
 import type { Engine, EngineExit } from "./engine.ts";
-import type { EngineInfo, EngineSpec } from "./protocol/engine-spec.ts";
-import type { GenerationEvent, GenerationRequest } from "./protocol/generation.ts";
-import { checkDetokenized, checkRequestLimits, checkTextLength, checkTokenized } from "./request-limits.ts";
 import type {
   EmbeddingResult,
   RerankResult,
+  SlotRequest,
+  SlotResult,
   TokenIds,
   TokenizeOptions,
   TokenPieces,
 } from "./protocol/calls.ts";
-import type { SlotRequest, SlotResult } from "./protocol/slots.ts";
+import type { EngineInfo, EngineSpec } from "./protocol/engine-spec.ts";
+import type { GenerationEvent, GenerationRequest } from "./protocol/generation.ts";
 import {
   checkedMessage,
   type DaemonMessage,
   type EngineMessage,
   toServiceError,
 } from "./protocol/messages.ts";
+import { checkDetokenized, checkRequestLimits, checkTextLength, checkTokenized } from "./request-limits.ts";
 
 /** An engine with its model loaded, as its users see it. */
 export class EngineHandle implements Engine, EngineReceiver {
@@ -198,4 +199,51 @@ function readMemory(message: CallMessage): Reading<number> {
 
 function seconds(milliseconds: number): string {
   return (milliseconds / 1000).toFixed(1);
+}
+
+/** The way to one running engine, wherever it runs. */
+export interface EngineConnection {
+  /** Of its process; 0 where it has none. */
+  readonly pid: number;
+  /** False once it has ended or is ending. */
+  readonly alive: boolean;
+  /** Settles when it is gone; never rejects. */
+  readonly exited: Promise<EngineExit>;
+  /** @throws ServiceError internal_error when the message cannot be sent as it is */
+  post(message: DaemonMessage): void;
+  /** Ends the engine. The first reason counts. */
+  end(reason: string, options?: EndOptions): void;
+}
+
+/** How to report that we ended an engine. */
+export interface EndOptions {
+  /** Not a failure. */
+  readonly expected?: boolean;
+  /** engine_crashed when absent. */
+  readonly code?: "deadline_exceeded" | "model_not_loaded" | "model_load_failed";
+}
+
+/** Receives the messages of an engine. */
+export interface EngineReceiver {
+  /** Handles a valid message. Returns false when it was not expected, so the engine cannot be trusted. */
+  receive(message: EngineMessage): boolean;
+  /** Called once, when it has ended. */
+  end(error: ServiceError): void;
+}
+
+/** The error of calls whose engine has ended. */
+export function endError(reason: string, code: EndOptions["code"]): ServiceError {
+  switch (code) {
+    case "deadline_exceeded":
+      return new ServiceError(code, `The model stopped answering: it ${reason}.`);
+    case "model_not_loaded":
+      return new ServiceError(code, "The model was unloaded while the request ran.");
+    case "model_load_failed":
+      return new ServiceError(code, reason);
+    default:
+      return new ServiceError(
+        "engine_crashed",
+        `The model's engine ended while the request ran: ${plainEnd(reason)}`,
+      );
+  }
 }

@@ -1,7 +1,14 @@
-import { stat } from "node:fs/promises";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import os from "node:os";
-import { isSystemError } from "../errors/exhausted-resource.ts";
-import { type PreparedEngine, prepareEngine, type PrepareEngineOptions } from "./prepare-engine.ts";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { IMAGE_HEAP_BYTES } from "../../wasm/changes.ts";
+import { buildEngineImage, EngineImageError, IMAGE_SHA256, sha256Hex } from "../../wasm/engine-image.ts";
+import { isSystemError } from "../errors/service-error.ts";
+import { removeFile, replaceFile, writeRefusal } from "../files/file-operations.ts";
+import { isRunning } from "./child-process.ts";
+import { STOCK_HEAP_BYTES } from "./core/worker-patches.ts";
 
 /** Where the image is kept when the cache folder is not writable; the last one is in memory. */
 export function fallbackFolders(env: NodeJS.ProcessEnv = process.env): readonly string[] {
@@ -77,4 +84,221 @@ async function versionOf(file: string): Promise<string | undefined> {
     if (isSystemError(error) && (error.code === "ENOENT" || error.code === "ENOTDIR")) return undefined;
     throw error;
   }
+}
+
+/** llama.cpp's WebAssembly as @wllama/wllama ships it. */
+export const STOCK_WASM_PATH = fileURLToPath(import.meta.resolve("@wllama/wllama/esm/wasm/wllama.wasm"));
+
+/** Which kernels an engine uses: ours or llama.cpp's. */
+export type Kernels = "daybreak" | "stock";
+
+/** The WebAssembly that engines run. */
+export interface PreparedEngine {
+  readonly wasmPath: string;
+  readonly kernels: Kernels;
+  /** Largest heap of one engine, in bytes. */
+  readonly heapLimitBytes: number;
+  /** A sentence for the log when the image is kept elsewhere or the stock engine replaces it. */
+  readonly problem?: string;
+}
+
+interface PrepareEngineOptions {
+  /** The image is cached in a subfolder. */
+  readonly cacheDir: string;
+  /** auto: our kernels, or the stock engine when the image cannot be built; stock: never our kernels. */
+  readonly kernels: "auto" | "stock";
+  readonly stockPath?: string;
+  /** Folders for a private folder of this process with the image, when the cache folder is not writable. */
+  readonly fallbacks?: readonly string[];
+}
+
+/** Built by wasm/kernels/build.sh; two folders up from src/engine and from dist/src/engine alike. */
+const KERNELS = new URL("../../wasm/kernels.o", import.meta.url);
+
+/**
+ * Finds the engine image in the cache folder or builds it there. An image with another hash than expected is rebuilt,
+ * so that an incomplete or modified file is never run. Images of other versions are removed when no daemon uses them
+ * anymore.
+ */
+export async function prepareEngine({
+  cacheDir,
+  kernels,
+  stockPath = STOCK_WASM_PATH,
+  fallbacks = [],
+}: PrepareEngineOptions): Promise<PreparedEngine> {
+  const stock: PreparedEngine = { wasmPath: stockPath, kernels: "stock", heapLimitBytes: STOCK_HEAP_BYTES };
+  if (kernels === "stock") return stock;
+  const ours = { kernels: "daybreak", heapLimitBytes: IMAGE_HEAP_BYTES } as const;
+  const folder = path.join(cacheDir, "engine");
+  try {
+    return { ...ours, wasmPath: await imageIn(folder, stockPath) };
+  } catch (error) {
+    const reason = reasonOf(error);
+    for (const fallback of error instanceof EngineImageError ? [] : fallbacks) {
+      try {
+        const wasmPath = await imageIn(privateFolder(fallback), stockPath);
+        const problem = `The engine is kept in ${path.dirname(wasmPath)} until the daemon exits, because it cannot be kept in ${folder}: ${reason}.`;
+        return { ...ours, wasmPath, problem };
+      } catch (other) {
+        reasonOf(other); // rethrows errors that are not about the folder
+      }
+    }
+    return { ...stock, problem: `Models run slowly, with llama.cpp's own kernels: ${reason} (${folder}).` };
+  }
+}
+
+/** @throws the error itself when it is neither a failed write nor a wrong package */
+function reasonOf(error: unknown): string {
+  const refusal = error instanceof EngineImageError ? error.message : writeRefusal(error);
+  if (refusal === undefined) throw error;
+  return refusal;
+}
+
+/** @returns path of the intact image */
+async function imageIn(folder: string, stockPath: string): Promise<string> {
+  const wasmPath = path.join(folder, `${IMAGE_SHA256}.wasm`);
+  const found = await isIntact(wasmPath);
+  try {
+    await markUsed(folder, IMAGE_SHA256);
+    if (!found) {
+      await writeWhole(wasmPath, await buildEngineImage(await readFile(stockPath), await readFile(KERNELS)));
+    }
+    await removeUnused(folder, IMAGE_SHA256);
+  } catch (error) {
+    // An intact image can be used even when the folder is not writable.
+    if (!found || !isSystemError(error)) throw error;
+  }
+  return wasmPath;
+}
+
+async function isIntact(file: string): Promise<boolean> {
+  try {
+    return (await sha256Hex(await readFile(file))) === IMAGE_SHA256;
+  } catch (error) {
+    if (isSystemError(error) && error.code === "ENOENT") return false;
+    throw error;
+  }
+}
+
+/** Writes atomically, even when two daemons write the file at the same time. */
+async function writeWhole(file: string, bytes: Uint8Array): Promise<void> {
+  const temporary = `${file}.${crypto.randomUUID()}.tmp`;
+  try {
+    await writeFile(temporary, bytes);
+    await replaceFile(temporary, file);
+  } catch (error) {
+    await removeFile(temporary);
+    throw error;
+  }
+}
+
+/** How long a mark of another machine or container that shares the folder is valid. */
+const FOREIGN_MARK_MS = 30 * 24 * 60 * 60 * 1000;
+
+const IMAGE = /^([0-9a-f]{64})\.wasm$/;
+/** A mark that an image is in use: its hash, the host name and the process id. */
+const MARK = /^([0-9a-f]{64})\.([^.]*)\.(\d+)\.user$/;
+
+/** An image that is being written. */
+const UNFINISHED = /^[0-9a-f]{64}\.wasm\.[0-9a-f-]+\.tmp$/;
+/** Much longer than it takes to write an image. */
+const UNFINISHED_KEPT_MS = 60_000;
+
+/** A private folder of one process, inside a shared one. */
+const PRIVATE = /^daybreak-engine-(\d+)-\w+$/;
+/** Private folders of this process by their parent; removed when it exits. */
+const privateFolders = new Map<string, string>();
+
+/** Marks of this process; removed when it exits, or else by the next daemon. */
+const ownMarks = new Set<string>();
+
+/**
+ * Marks an image as used by this process, whose engines read it whenever a model is loaded.
+ * @param folder holds the images; created when missing
+ */
+async function markUsed(folder: string, hash: string): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  const mark = path.join(folder, `${hash}.${hostName()}.${process.pid}.user`);
+  await writeFile(mark, "");
+  if (ownMarks.size === 0) process.once("exit", removeOwnMarks);
+  ownMarks.add(mark);
+}
+
+/** Removes images of other versions that no daemon uses anymore, and marks of daemons that are gone. */
+async function removeUnused(folder: string, keptHash: string): Promise<void> {
+  const files = await readdir(folder);
+  const used = new Set([keptHash]);
+  for (const file of files) {
+    const [, hash, host, pid] = MARK.exec(file) ?? [];
+    if (hash === undefined) continue;
+    const mark = path.join(folder, file);
+    if (await isHeld(mark, host ?? "", Number(pid))) used.add(hash);
+    else await removeFile(mark);
+  }
+  for (const file of files.filter((name) => UNFINISHED.test(name))) {
+    const unfinished = path.join(folder, file);
+    if (await isOlderThan(unfinished, UNFINISHED_KEPT_MS)) await removeFile(unfinished);
+  }
+  for (const file of files) {
+    const hash = IMAGE.exec(file)?.[1];
+    if (hash !== undefined && !used.has(hash)) await removeFile(path.join(folder, file));
+  }
+}
+
+async function isHeld(mark: string, host: string, pid: number): Promise<boolean> {
+  if (host === hostName()) return isRunning(pid);
+  return !(await isOlderThan(mark, FOREIGN_MARK_MS));
+}
+
+/** Also true for a file that no longer exists. */
+async function isOlderThan(file: string, millis: number): Promise<boolean> {
+  const stats = await stat(file).catch(() => undefined);
+  return stats === undefined || Date.now() - stats.mtimeMs >= millis;
+}
+
+/**
+ * A folder inside a shared one that only this user can read, for this process. Removes such folders of processes that
+ * were killed.
+ */
+export function privateFolder(parent: string): string {
+  const known = privateFolders.get(parent);
+  if (known !== undefined && readable(known)) return known;
+  for (const name of readdirSync(parent)) {
+    const pid = PRIVATE.exec(name)?.[1];
+    if (pid !== undefined && !isRunning(Number(pid))) removeQuietly(path.join(parent, name));
+  }
+  const folder = mkdtempSync(path.join(parent, `daybreak-engine-${process.pid}-`));
+  if (privateFolders.size === 0) process.once("exit", removePrivateFolders);
+  privateFolders.set(parent, folder);
+  return folder;
+}
+
+function readable(folder: string): boolean {
+  try {
+    readdirSync(folder);
+    return true;
+  } catch {
+    return false; // removed by a cleanup of the shared folder
+  }
+}
+
+function removePrivateFolders(): void {
+  for (const folder of privateFolders.values()) removeQuietly(folder);
+}
+
+function removeQuietly(folder: string): void {
+  try {
+    rmSync(folder, { recursive: true, force: true });
+  } catch {
+    // It belongs to another user.
+  }
+}
+
+/** The host name without dots, which separate the parts of a mark. */
+function hostName(): string {
+  return os.hostname().replaceAll(/[^\w-]/g, "-");
+}
+
+function removeOwnMarks(): void {
+  for (const mark of ownMarks) removeQuietly(mark);
 }

@@ -2,24 +2,16 @@ import type { ChildProcess } from "node:child_process";
 import { constants } from "node:os";
 import type { ServiceError } from "../errors/service-error.ts";
 import { ChildChannel } from "./channel/child-channel.ts";
-import { DAEMON_MESSAGE_KINDS } from "./channel/daemon-message-kinds.ts";
-import { ENGINE_MESSAGE_KINDS } from "./channel/engine-message-kinds.ts";
+import { DAEMON_MESSAGE_KINDS, ENGINE_MESSAGE_KINDS } from "./channel/message-limits.ts";
 import {
   type DaemonMessage,
   type EngineMessage,
   engineMessageSchema,
   firstProblem,
 } from "./protocol/messages.ts";
-import {
-  type EndOptions,
-  endError,
-  type EngineConnection,
-  type EngineReceiver,
-} from "./engine-connection.ts";
+import { endError, type EndOptions, type EngineConnection, type EngineReceiver } from "./engine-handle.ts";
 import type { EngineExit } from "./engine.ts";
-import { killGroup } from "./process-signals.ts";
-import { LastLines } from "./last-lines.ts";
-import { UNRESTRICTED_EXIT_CODE, UNRESTRICTED_REASON } from "./permission-model.ts";
+import { killGroup, LastLines, UNRESTRICTED_EXIT_CODE, UNRESTRICTED_REASON } from "./child-process.ts";
 import { spawnFailure } from "./launch.ts";
 
 /** Exit codes from here on mean signals, as in a shell. */

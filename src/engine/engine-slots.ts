@@ -1,8 +1,7 @@
-import { Mutex } from "../async/mutex.ts";
+import { Mutex } from "../async/promises.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { Engine } from "./engine.ts";
-import type { TokenIds } from "./protocol/calls.ts";
-import { type SlotRequest, type SlotResult, STATE_PIECE_BYTES } from "./protocol/slots.ts";
+import { type SlotRequest, type SlotResult, STATE_PIECE_BYTES, type TokenIds } from "./protocol/calls.ts";
 
 /** One slot of an engine. */
 export interface EngineSlot {

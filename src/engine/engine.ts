@@ -3,11 +3,12 @@ import type { GenerationEvent, GenerationRequest } from "./protocol/generation.t
 import type {
   EmbeddingResult,
   RerankResult,
+  SlotRequest,
+  SlotResult,
   TokenIds,
   TokenizeOptions,
   TokenPieces,
 } from "./protocol/calls.ts";
-import type { SlotRequest, SlotResult } from "./protocol/slots.ts";
 
 /** How and why an engine ended. */
 export interface EngineExit {

@@ -1,7 +1,6 @@
 import { ServiceError } from "../errors/service-error.ts";
 import { AUDIO_THREADS } from "./core/worker-patches.ts";
-import { contextTokens, type EngineSpec } from "./protocol/engine-spec.ts";
-import { CACHE_TYPE_BYTES, kvBytesPerToken } from "./protocol/kv-cache.ts";
+import { CACHE_TYPE_BYTES, contextTokens, type EngineSpec, kvBytesPerToken } from "./protocol/engine-spec.ts";
 
 const MIB = 1024 * 1024;
 

@@ -1,8 +1,7 @@
-import { abortable } from "../async/abortable.ts";
-import { Watchdog } from "../async/watchdog.ts";
+import { abortable } from "../async/promises.ts";
+import { Watchdog } from "../async/timers.ts";
 import type { ServiceError } from "../errors/service-error.ts";
-import type { EngineConnection, EngineReceiver } from "./engine-connection.ts";
-import { EngineHandle } from "./engine-handle.ts";
+import { type EngineConnection, EngineHandle, type EngineReceiver } from "./engine-handle.ts";
 import type { EngineInfo, EngineSpec } from "./protocol/engine-spec.ts";
 import { type EngineMessage, toServiceError } from "./protocol/messages.ts";
 

@@ -1,5 +1,5 @@
 import { ServiceError } from "../errors/service-error.ts";
-import { checkTextDepth, MAX_JSON_DEPTH } from "../json/json-depth.ts";
+import { checkTextDepth, MAX_JSON_DEPTH } from "../json/json-reader.ts";
 import type { ChatMessage, GenerationRequest, ToolDefinition } from "./protocol/generation.ts";
 import type { TokenIds } from "./protocol/calls.ts";
 

@@ -1,14 +1,16 @@
-import path from "node:path";
-import { checkModelFile, filesOf } from "./check-model-files.ts";
-import { engineHeapLimit, STOCK_HEAP_BYTES } from "./core/heap-patches.ts";
+import fs from "node:fs/promises";
+import nodePathPath from "node:path";
+import { ServiceError, throwExhaustion } from "../errors/service-error.ts";
+import { toError } from "../errors/to-error.ts";
+import { engineHeapLimit, STOCK_HEAP_BYTES } from "./core/worker-patches.ts";
+import { STOCK_WASM_PATH } from "./engine-image.ts";
 import { EngineProcess } from "./engine-process.ts";
 import type { StartEngine } from "./engine.ts";
-import { findDawn } from "./gpu/find-dawn.ts";
-import { loadEngine } from "./load-engine.ts";
+import { findDawn } from "./gpu/probe-gpu.ts";
 import { launchEngine, type SpawnEngine, spawnEngine } from "./launch.ts";
-import { STOCK_WASM_PATH } from "./prepare-engine.ts";
-import type { Wall } from "./walls/wall.ts";
+import { loadEngine } from "./load-engine.ts";
 import { type EngineSpec, engineSpecSchema } from "./protocol/engine-spec.ts";
+import type { Wall } from "./walls/wall.ts";
 
 export interface EngineStarterOptions {
   /** Longest time without progress while a model loads, in milliseconds. */
@@ -76,9 +78,60 @@ export function createEngineStarter({
 function withAbsolutePaths(spec: EngineSpec): EngineSpec {
   return {
     ...spec,
-    modelFiles: spec.modelFiles.map((file) => path.resolve(file)),
-    ...(spec.projectorFile !== undefined && { projectorFile: path.resolve(spec.projectorFile) }),
-    adapters: spec.adapters.map((adapter) => ({ ...adapter, path: path.resolve(adapter.path) })),
-    ...(spec.draft && { draft: { ...spec.draft, path: path.resolve(spec.draft.path) } }),
+    modelFiles: spec.modelFiles.map((file) => nodePathPath.resolve(file)),
+    ...(spec.projectorFile !== undefined && { projectorFile: nodePathPath.resolve(spec.projectorFile) }),
+    adapters: spec.adapters.map((adapter) => ({ ...adapter, path: nodePathPath.resolve(adapter.path) })),
+    ...(spec.draft && { draft: { ...spec.draft, path: nodePathPath.resolve(spec.draft.path) } }),
   };
+}
+
+/** First bytes of every GGUF file. */
+const GGUF_MAGIC = "GGUF";
+
+/** Shortest possible GGUF: magic, version and two counts. */
+const MIN_GGUF_BYTES = 24;
+
+/** All files that an engine loads. */
+function filesOf(spec: EngineSpec): string[] {
+  return [
+    ...spec.modelFiles,
+    ...(spec.projectorFile === undefined ? [] : [spec.projectorFile]),
+    ...spec.adapters.map(({ path }) => path),
+    ...(spec.draft ? [spec.draft.path] : []),
+  ];
+}
+
+/**
+ * Rejects a file that cannot be a model, before a process is started.
+ * @throws ServiceError model_file_not_found, invalid_model_file or model_load_failed
+ */
+async function checkModelFile(path: string): Promise<void> {
+  const stat = await fs.stat(path).catch((error: unknown) => fail(path, error));
+  // Opening a pipe would wait for a writer.
+  if (!stat.isFile()) throw new ServiceError("invalid_model_file", `${path} is not a file.`);
+  if (stat.size < MIN_GGUF_BYTES) {
+    throw new ServiceError(
+      "invalid_model_file",
+      `${path} has ${stat.size} bytes, which is too small for a model.`,
+    );
+  }
+  const file = await fs.open(path).catch((error: unknown) => fail(path, error));
+  try {
+    const { buffer } = await file.read(Buffer.alloc(GGUF_MAGIC.length), 0, GGUF_MAGIC.length, 0);
+    if (buffer.toString("latin1") !== GGUF_MAGIC) {
+      throw new ServiceError("invalid_model_file", `${path} is not a GGUF file.`);
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+function fail(path: string, error: unknown): never {
+  throwExhaustion(error);
+  if (error instanceof Error && "code" in error && error.code === "ENOENT") {
+    throw new ServiceError("model_file_not_found", `The file ${path} does not exist.`, { cause: error });
+  }
+  throw new ServiceError("model_load_failed", `Cannot read ${path}: ${toError(error).message}`, {
+    cause: error,
+  });
 }

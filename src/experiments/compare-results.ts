@@ -1,4 +1,4 @@
-import type { AnswerToken } from "../dialects/native/answer-token.ts";
+import type { AnswerToken } from "../dialects/native/native-answer-fields.ts";
 import type { ExperimentResult } from "../dialects/native/experiment.ts";
 
 /** How two results of an experiment compare. */

@@ -12,9 +12,8 @@ import {
 } from "../engine/protocol/generation.ts";
 import { loadSettingsSchema } from "../config/load-settings.ts";
 import { reportedErrorSchema } from "../engine/protocol/messages.ts";
-import { answerLimitSchema } from "../inference/answer-limit.ts";
-import type { InferenceEvent } from "../inference/inference.ts";
-import { idSchema, PROTOCOL } from "./card.ts";
+import { answerLimitSchema, type InferenceEvent } from "../inference/inference.ts";
+import { idSchema, PROTOCOL } from "./members.ts";
 
 /** What machines ask each other and answer. Anyone on the NATS server may have written it, so each side checks it. */
 

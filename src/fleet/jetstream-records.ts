@@ -8,13 +8,10 @@ import {
   type StoredMsg,
 } from "@nats-io/jetstream";
 import type { Logger } from "pino";
-import { RecordsAway, type SharedRecords } from "../dialects/shared-records.ts";
+import { RecordsAway, type SharedRecords } from "../dialects/services.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
-import { codeOf, whyAway } from "./jetstream/jetstream-errors.ts";
-import { makeStream } from "./jetstream/make-stream.ts";
-import { PreparedStreams } from "./jetstream/prepared-streams.ts";
-import { removeMessages } from "./jetstream/remove-messages.ts";
-import type { SharingLog } from "./jetstream/sharing-log.ts";
+import { codeOf, removeMessages, whyAway } from "./jetstream/jetstream-errors.ts";
+import { makeStream, PreparedStreams, type SharingLog } from "./jetstream/streams.ts";
 
 /** How long OpenAI's service keeps responses. */
 const KEPT_MS = 30 * 24 * 60 * 60 * 1000;

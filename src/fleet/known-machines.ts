@@ -1,4 +1,7 @@
-import type { Beat, Card } from "./card.ts";
+import { isRefused, natsTrouble } from "../dialects/management/machine-schemas.ts";
+import { ServiceError } from "../errors/service-error.ts";
+import type { FleetConnection } from "./fleet-connection.ts";
+import { type Beat, type Card, NOT_DESCRIBED, type PlacedMachine } from "./members.ts";
 
 /** No fleet has as many. */
 const MOST_MACHINES = 4096;
@@ -90,4 +93,112 @@ export class KnownMachines {
       this.forget(oldest.beat.id);
     }
   }
+}
+
+/** What a machine had that is gone for longer nobody has. */
+const KEPT_MS = 3_600_000;
+/** Machines that are kept, of at most a card's bytes each; of more that leave at once, those that have left first are forgotten. */
+const MOST_KEPT = 64;
+
+/** The machines that have just left, or fallen silent. Times are in milliseconds since any origin. */
+export class Departures {
+  readonly #byName = new Map<string, { readonly machine: PlacedMachine; readonly at: number }>();
+
+  /** A machine is gone. */
+  left(machine: PlacedMachine, now: number): void {
+    const { name, revision } = machine.card;
+    if (revision === NOT_DESCRIBED) return;
+    // The last one to leave is the last of the map.
+    this.#byName.delete(name);
+    this.#byName.set(name, { machine, at: now });
+    const [first] = this.#byName.keys();
+    if (this.#byName.size > MOST_KEPT && first !== undefined) this.#byName.delete(first);
+  }
+
+  /** A machine has told what it has, again or for the first time: its id is another one after each start, its name is not. */
+  came({ name, revision }: Pick<Card, "name" | "revision">): void {
+    if (revision !== NOT_DESCRIBED) this.#byName.delete(name);
+  }
+
+  /** Those that have left within so many milliseconds. */
+  lately(now: number, millis = KEPT_MS): readonly PlacedMachine[] {
+    for (const [name, { at }] of this.#byName) if (now - at >= KEPT_MS) this.#byName.delete(name);
+    return [...this.#byName.values()].filter(({ at }) => now - at < millis).map(({ machine }) => machine);
+  }
+}
+
+/** NATS passes a beat on to the machine that has sent it within this time, or later than anybody cares. */
+const OWN_BEATS_KEPT_MS = 10_000;
+/** A machine sends two in a second, and some more when something changes. */
+const OWN_BEATS_MOST_KEPT = 256;
+/** Somebody who speaks in this machine's name all the time must not have it answer all the time. */
+const ANSWER_EVERY_MS = 100;
+/** The same for what it writes to its log. */
+const TELL_EVERY_MS = 60_000;
+
+/** Knows the beats that this machine has sent, and so those that others send in its name. */
+export class OwnBeats {
+  /** By what they say: when they were sent. */
+  readonly #sent = new Map<string, number>();
+  #answeredAt = Number.NEGATIVE_INFINITY;
+  #toldAt = Number.NEGATIVE_INFINITY;
+
+  sent(data: Uint8Array, now: number): void {
+    const text = textOf(data);
+    // The newest are at the end.
+    this.#sent.delete(text);
+    this.#sent.set(text, now);
+    for (const [known, at] of this.#sent)
+      if (at < now - OWN_BEATS_KEPT_MS || this.#sent.size > OWN_BEATS_MOST_KEPT) this.#sent.delete(known);
+      else break;
+  }
+
+  /**
+   * A beat with this machine's id has come.
+   * @returns what is to be done: with `answers`, a beat is to be sent at once, with `tells`, a warning is to be written
+   */
+  heard(data: Uint8Array, now: number): { readonly answers: boolean; readonly tells: boolean } {
+    if (this.#sent.has(textOf(data))) return { answers: false, tells: false };
+    const answers = now - this.#answeredAt >= ANSWER_EVERY_MS;
+    const tells = now - this.#toldAt >= TELL_EVERY_MS;
+    if (answers) this.#answeredAt = now;
+    if (tells) this.#toldAt = now;
+    return { answers, tells };
+  }
+}
+
+function textOf(data: Uint8Array): string {
+  return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("latin1");
+}
+
+/** For those who ask for a model while nobody can be asked. */
+const RECONNECTED_AFTER_SECS = 1;
+/** For those who ask for a model of a machine that is expected back: the official clients ask twice more, and until then it may have started. */
+const RETURNED_AFTER_SECS = 5;
+
+/** Others may have the model, and cannot be asked. */
+export function notAsked(
+  name: string | undefined,
+  { isConnected, where, problem }: Pick<FleetConnection, "isConnected" | "where" | "problem">,
+): ServiceError {
+  const why = isConnected
+    ? `has only just reached the fleet's NATS server at ${where}, so others may have it: try again in a few seconds`
+    : `cannot ask the others, since the fleet's NATS server at ${where} ${natsTrouble(problem)}: ${isRefused(problem) ? "correct them" : "start it, or try again when it is back"}`;
+  return unreachable(`This machine does not have ${model(name)}, and ${why}.`, RECONNECTED_AFTER_SECS);
+}
+
+/** The machine that has the model is expected back. */
+export function notBack(name: string | undefined, machine: string): ServiceError {
+  return unreachable(
+    `The machine ${machine}, which has ${model(name)}, is starting or stopping, or has just left the fleet: try again in a few seconds.`,
+    RETURNED_AFTER_SECS,
+  );
+}
+
+function model(name: string | undefined): string {
+  return name ? `the model "${name}"` : "a model";
+}
+
+function unreachable(message: string, retryAfterSecs: number): ServiceError {
+  return new ServiceError("fleet_unreachable", message, { param: "model", retryAfterSecs });
 }

@@ -4,21 +4,18 @@ import {
   beatSchema,
   type Card,
   cardSchema,
+  findIn,
   MOST_BEAT_BYTES,
   MOST_CARD_BYTES,
   NOT_DESCRIBED,
+  type PlacedMachine,
   PROTOCOL,
-} from "./card.ts";
+} from "./members.ts";
 import type { ServiceError } from "../errors/service-error.ts";
-import { Departures } from "./departures.ts";
-import { findIn } from "./find-model.ts";
+import { Departures, type Known, KnownMachines, notAsked, notBack, OwnBeats } from "./known-machines.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
-import { type Known, KnownMachines } from "./known-machines.ts";
-import { notAsked, notBack } from "./missing-model.ts";
-import { OwnBeats } from "./own-beats.ts";
-import { OwnPauses } from "./own-pauses.ts";
-import type { PlacedMachine } from "./places.ts";
-import { readJson, writeJson } from "./json-message.ts";
+import { OwnPauses } from "./speed-meter.ts";
+import { readJson, writeJson } from "./wire-format.ts";
 
 /** Between two beats of a machine. */
 const BEAT_MS = 500;

@@ -3,8 +3,8 @@ import type { InferenceEvent, InferenceRequest, InferenceStream } from "../infer
 import type { ShortCall } from "./call-schemas.ts";
 import type { z } from "zod";
 import type { FoundModel } from "./dispatch.ts";
-import { encodeValue } from "./encode-value.ts";
-import type { Place } from "./places.ts";
+import { encodeValue } from "./wire-format.ts";
+import type { Place } from "./members.ts";
 import { MachineLost, type RemoteCall, type RemoteCalls } from "./remote-calls.ts";
 
 /** A request that another machine can read. */

@@ -1,12 +1,20 @@
 import { toServiceError } from "../engine/protocol/messages.ts";
 import { EventQueue } from "../async/event-queue.ts";
-import { PROTOCOL } from "./card.ts";
+import { PROTOCOL } from "./members.ts";
 import type { Offer, Report } from "./call-schemas.ts";
 import { reportSchema } from "./call-schemas.ts";
-import { decodeValue, encodeValue } from "./encode-value.ts";
+import {
+  decodeValue,
+  encodeValue,
+  type Frame,
+  inParts,
+  newCallId,
+  readFrame,
+  writeCount,
+  writeFrame,
+} from "./wire-format.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
-import { OwnPauses } from "./own-pauses.ts";
-import { type Frame, inParts, newCallId, readFrame, writeCount, writeFrame } from "./frame.ts";
+import { OwnPauses } from "./speed-meter.ts";
 
 /** Bytes of an answer that may be on their way or wait for the reader: a second's worth of the fastest model. */
 export const WINDOW_BYTES = 256 * 1024;

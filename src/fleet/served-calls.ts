@@ -4,13 +4,11 @@ import type { FollowRequest, RequestHead } from "../http/middleware/request-log.
 import { MAX_JSON_ITEMS, MAX_JSON_NUMBERS } from "../json/json-reader.ts";
 import type { Inference } from "../inference/inference.ts";
 import { type CallRequest, type Offer, offerSchema, type Report, requestSchema } from "./call-schemas.ts";
-import { decodeValue } from "./encode-value.ts";
+import { decodeValue, type Frame, readCount, readFrame, writeFrame } from "./wire-format.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
-import { type Frame, readCount, readFrame, writeFrame } from "./frame.ts";
-import { OwnPauses } from "./own-pauses.ts";
+import { OwnPauses } from "./speed-meter.ts";
 import { ALIVE_MS } from "./remote-calls.ts";
-import { ReportSender } from "./report-sender.ts";
-import { runCall } from "./run-call.ts";
+import { ReportSender, runCall } from "./run-call.ts";
 
 /** As many as a body may have, which has become a request with some more. */
 const MOST_VALUES = MAX_JSON_NUMBERS + 4 * MAX_JSON_ITEMS;

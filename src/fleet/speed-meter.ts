@@ -1,4 +1,4 @@
-import type { FollowWork, WorkFigures, WorkFollower } from "../inference/follow-work.ts";
+import type { FollowWork, WorkFigures, WorkFollower } from "../inference/request-accounting.ts";
 
 /** Weight of the newest answer in the running mean of about the last five. */
 const NEWEST_WEIGHT = 0.3;
@@ -67,4 +67,26 @@ export class SpeedMeter {
 function mean(before: number, now: number): number {
   if (before === 0 || now === 0) return before || now;
   return before + NEWEST_WEIGHT * (now - before);
+}
+
+/** A timer that comes this much later than it should says that this process was held up itself. */
+const LATE_MS = 500;
+
+/** Notices pauses of this process: what it has not heard meanwhile may just not have been read. */
+export class OwnPauses {
+  readonly #everyMs: number;
+  #last: number;
+
+  /** @param everyMs between two calls of {@link isAfterPause} */
+  constructor(everyMs: number, now: number) {
+    this.#everyMs = everyMs;
+    this.#last = now;
+  }
+
+  /** Whether this process has been held up since the last call, so that nobody's silence counts. */
+  isAfterPause(now: number): boolean {
+    const late = now - this.#last - this.#everyMs;
+    this.#last = now;
+    return late > LATE_MS;
+  }
 }

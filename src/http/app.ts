@@ -2,19 +2,16 @@ import { Hono } from "hono";
 import type { Logger } from "pino";
 import type { Config } from "../config/schema.ts";
 import type { AppEnv } from "./app-env.ts";
-import type { Dialect } from "./dialect.ts";
-import type { Life } from "./errors/serving.ts";
+import type { Dialect } from "./route.ts";
+import type { Life } from "./errors.ts";
 import { addRoutes, pathsWhere } from "./add-routes.ts";
 import { apiKeys } from "./middleware/api-keys.ts";
 import { corsHeaders, originCheck } from "./middleware/cors-policy.ts";
 import { contentLengthLimit } from "./input/read-json.ts";
-import { hostCheck } from "./middleware/host-check.ts";
-import { localClient } from "./middleware/local-client.ts";
-import { rateLimit } from "./middleware/rate-limit.ts";
+import { hostCheck, localClient } from "./client-address.ts";
+import { rateLimit, surplusConnection } from "./middleware/rate-limit.ts";
 import { answerWarnings } from "./middleware/answer-warnings.ts";
-import { requestId } from "./middleware/request-id.ts";
-import { type FollowRequest, requestLog } from "./middleware/request-log.ts";
-import { surplusConnection } from "./middleware/surplus-connection.ts";
+import { type FollowRequest, requestId, requestLog } from "./middleware/request-log.ts";
 
 export type App = Hono<AppEnv>;
 

@@ -1,4 +1,7 @@
 import net from "node:net";
+import type { MiddlewareHandler } from "hono";
+import { ServiceError } from "../errors/service-error.ts";
+import type { AppEnv } from "./app-env.ts";
 
 /** Groups of an IPv6 address. */
 const IPV6_GROUPS = 8;
@@ -41,4 +44,52 @@ function networkOf(address: string): string {
   const omitted = back === undefined ? 0 : IPV6_GROUPS - groups.length - behind;
   for (let count = 0; count < omitted; count += 1) groups.push("0");
   return groups.slice(0, IPV6_GROUPS / 2).join(":");
+}
+
+/** What proxies add: their clients may be anywhere. */
+const FORWARDED = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
+
+/**
+ * Records whether a request comes from a program on this machine: over IPC or from a loopback address, but neither through a
+ * proxy nor from a foreign page.
+ */
+export function localClient(): MiddlewareHandler<AppEnv> {
+  return async (context, next) => {
+    const address = context.env?.incoming?.socket.remoteAddress;
+    const isLocal =
+      address !== undefined &&
+      isLoopbackAddress(address) &&
+      !context.get("isForeignPage") &&
+      FORWARDED.every((name) => context.req.header(name) === undefined);
+    context.set("isLocalClient", context.env?.ipc === true || isLocal);
+    await next();
+  };
+}
+
+/** The host of a Host header without port and trailing dot, in lowercase. */
+function hostName(header: string): string {
+  const host = header.trim().toLowerCase();
+  const match = /^(\[[0-9a-f:.]+\]|[^:]+)(?::\d{1,5})?$/.exec(host);
+  return match?.[1]?.replace(/\.$/, "") ?? "";
+}
+
+/**
+ * Refuses foreign Host headers while listening on loopback: a page whose name resolves to 127.0.0.1 (DNS rebinding) would
+ * otherwise have the daemon's origin. Pages cannot reach the IPC socket.
+ */
+export function hostCheck(boundTo: string, allowedHosts: readonly string[]): MiddlewareHandler<AppEnv> {
+  const active = isLoopbackAddress(boundTo);
+  const allowed = new Set(allowedHosts.map(hostName));
+  return async (context, next) => {
+    if (active && context.env?.ipc !== true) {
+      const name = hostName(context.req.header("host") ?? new URL(context.req.url).host);
+      if (!isLoopbackAddress(name) && !name.endsWith(".localhost") && !allowed.has(name)) {
+        throw new ServiceError(
+          "forbidden_host",
+          "This Host header is not allowed. Add the name to http.allowed_hosts if it is yours.",
+        );
+      }
+    }
+    await next();
+  };
 }

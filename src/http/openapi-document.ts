@@ -1,6 +1,5 @@
 import { z } from "zod";
-import type { Dialect } from "./dialect.ts";
-import { openApiPath, type Route, type RouteAnswer } from "./route.ts";
+import { type Dialect, openApiPath, type Route, type RouteAnswer } from "./route.ts";
 
 type Json = Record<string, unknown>;
 

@@ -7,8 +7,7 @@ import type {
   Usage,
 } from "../engine/protocol/generation.ts";
 import { ServiceError } from "../errors/service-error.ts";
-import type { AnswerLimit } from "./answer-limit.ts";
-import type { AnswerMoves, InferenceEvent } from "./inference.ts";
+import type { AnswerLimit, AnswerMoves, Inference, InferenceEvent, InferenceRequest } from "./inference.ts";
 
 /** A complete answer, folded from a stream of events. */
 export interface Answer {
@@ -99,4 +98,55 @@ export class AnswerFold {
 
 function incomplete(what: string): ServiceError {
   return new ServiceError("inference_failed", `The model's answer is incomplete: ${what}.`);
+}
+
+type WholeCallEvent =
+  | Exclude<InferenceEvent, { type: "tool-call-start" | "tool-call-delta" }>
+  | { type: "tool-call"; call: ToolCall };
+
+/**
+ * Joins the pieces of each tool call into one event, for formats with whole calls. They follow in order just before the end,
+ * because any of them may grow until then.
+ */
+export async function* wholeToolCalls(
+  events: AsyncIterable<InferenceEvent>,
+): AsyncGenerator<WholeCallEvent, void, undefined> {
+  const calls = new Map<number, ToolCall>();
+  for await (const event of events) {
+    switch (event.type) {
+      case "tool-call-start":
+        calls.set(event.index, { id: event.id, name: event.name, arguments: "" });
+        break;
+      case "tool-call-delta": {
+        const call = calls.get(event.index);
+        if (call) call.arguments += event.arguments;
+        break;
+      }
+      case "done":
+        for (const call of calls.values()) yield { type: "tool-call", call };
+        yield event;
+        break;
+      default:
+        yield event;
+    }
+  }
+}
+
+/**
+ * Counts the tokens of a request's prompt, including template, tools and images. The request is started and cancelled at
+ * llama.cpp's first progress report, which has the exact number and comes with the prompt's first step, so that a long
+ * prompt is not computed. It takes a slot for that time.
+ */
+export async function countTokens(
+  inference: Pick<Inference, "generate">,
+  request: InferenceRequest,
+  signal: AbortSignal,
+): Promise<number> {
+  const { events } = await inference.generate({ ...request, maxTokens: 1 }, signal);
+  let tokens = 0;
+  for await (const event of events) {
+    if (event.type === "prompt-progress") return event.total;
+    if (event.type === "done") tokens = event.usage.promptTokens;
+  }
+  return tokens;
 }

@@ -1,43 +1,38 @@
 import type { Config } from "../config/schema.ts";
+import type { TokenIds } from "../engine/protocol/calls.ts";
 import { checkCallDepths, checkSchemas } from "../engine/request-limits.ts";
 import { ServiceError } from "../errors/service-error.ts";
-import type { TokenIds } from "../engine/protocol/calls.ts";
-import type { Metrics } from "../metrics/metrics.ts";
-import { NoMetrics } from "../metrics/no-metrics.ts";
+import { type Metrics, NoMetrics } from "../metrics/metrics.ts";
 import type { ModelLease, Models } from "../models/models.ts";
-import { adapterGroup } from "./adapter-scales.ts";
-import { admissionTokens } from "./admission-tokens.ts";
-import { answerLimit } from "./answer-limit.ts";
+import { admissionTokens, inRoom } from "./context-budget.ts";
 import { deadlineOf } from "./deadline.ts";
-import { EngineQueues, type ModelLoad } from "./engine-queues.ts";
-import type { FollowWork } from "./follow-work.ts";
-import { inRoom } from "./generate-in-room.ts";
-import { givingWay } from "./giving-way.ts";
-import { NamedSlot, slotWithin } from "./named-slot.ts";
-import { grammarMaker, type MakeElsewhere } from "./make-grammar.ts";
-import { ModelLeases } from "./model-leases.ts";
+import { TextBatches } from "./embeddings.ts";
+import { EngineQueues, givingWay, type ModelLoad, NamedSlot, slotWithin } from "./engine-queues.ts";
 import { GenerationStream } from "./generation-stream.ts";
-import type {
-  DetokenizeRequest,
-  EmbedAnswer,
-  EmbedRequest,
-  Inference,
-  InferenceRequest,
-  InferenceStream,
-  PromptFromTokensRequest,
-  RerankAnswer,
-  RerankRequest,
-  ScoreAnswer,
-  ScoreRequest,
-  TokenizeRequest,
+import {
+  answerLimit,
+  type DetokenizeRequest,
+  type EmbedAnswer,
+  type EmbedRequest,
+  type Inference,
+  type InferenceRequest,
+  type InferenceStream,
+  type PromptFromTokensRequest,
+  type RerankAnswer,
+  type RerankRequest,
+  type ScoreAnswer,
+  type ScoreRequest,
+  type TokenizeRequest,
 } from "./inference.ts";
-import { readyFormat } from "./ready-format.ts";
-import { RequestAccounting } from "./request-accounting.ts";
+import { adapterGroup } from "./lora-adapters.ts";
+import { ModelLeases } from "./model-leases.ts";
+import { stopRepetition } from "./repetition-guard.ts";
+import { type FollowWork, RequestAccounting } from "./request-accounting.ts";
 import { resolveGeneration } from "./resolve-generation.ts";
+import { readyFormat } from "./response-format.ts";
 import { readersOf, runGeneration } from "./run-generation.ts";
-import { stopRepetition } from "./stop-repetition.ts";
-import { TextBatches } from "./text-batches.ts";
-import { promptFromTokens, type Piece, splitPieces, toTokenIds } from "./tokens.ts";
+import { grammarMaker, type MakeElsewhere } from "./schema-compiler.ts";
+import { type Piece, promptFromTokens, splitPieces, toTokenIds } from "./tokens.ts";
 
 interface InferenceOptions {
   models: Pick<Models, "acquire">;
@@ -240,4 +235,26 @@ function explained(error: unknown, lease: ModelLease | undefined): unknown {
   const { contextExcess } = error;
   const message = lease.explainExcess(contextExcess);
   return new ServiceError(error.code, message, { cause: error, contextExcess });
+}
+
+/**
+ * Makes requests load the models that they name: a request with a residency, even an empty one, loads its model.
+ */
+export function loadOnDemand(inference: Inference): Inference {
+  return {
+    get activeRequests() {
+      return inference.activeRequests;
+    },
+    get loads() {
+      return inference.loads;
+    },
+    generate: (request, signal) => inference.generate({ residency: {}, ...request }, signal),
+    embed: (request, signal) => inference.embed({ residency: {}, ...request }, signal),
+    rerank: (request, signal) => inference.rerank({ residency: {}, ...request }, signal),
+    score: (request, signal) => inference.score({ residency: {}, ...request }, signal),
+    tokenize: (request, signal) => inference.tokenize({ residency: {}, ...request }, signal),
+    detokenize: (request, signal) => inference.detokenize({ residency: {}, ...request }, signal),
+    pieces: (request, signal) => inference.pieces({ residency: {}, ...request }, signal),
+    promptFromTokens: (request, signal) => inference.promptFromTokens({ residency: {}, ...request }, signal),
+  };
 }

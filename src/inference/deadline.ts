@@ -1,4 +1,4 @@
-import { Watchdog } from "../async/watchdog.ts";
+import { Watchdog } from "../async/timers.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { InferenceRequest } from "./inference.ts";
 

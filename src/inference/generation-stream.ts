@@ -3,7 +3,7 @@ import type { Figures, GenerationEvent } from "../engine/protocol/generation.ts"
 import { isPiece, type Piece } from "../engine/protocol/piece.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { Deadline } from "./deadline.ts";
-import { type EventReader, readAll } from "./event-reader.ts";
+import { type EventReader, readAll } from "./stream-filters.ts";
 import type { InferenceEvent } from "./inference.ts";
 
 /** Bytes of events that may wait for a slow client: more than a context of 100,000 tokens produces. */

@@ -1,3 +1,5 @@
+import { z } from "zod";
+import type { TokenIds, TokenizeOptions } from "../engine/protocol/calls.ts";
 import type {
   GenerationEvent,
   GenerationInput,
@@ -6,15 +8,13 @@ import type {
   Sampling,
   TokenLogprob,
 } from "../engine/protocol/generation.ts";
-import type { TextLanguage } from "../schema/text-grammar.ts";
-import type { TokenIds, TokenizeOptions } from "../engine/protocol/calls.ts";
 import type { Endpoint } from "../metrics/metrics.ts";
 import type { Residency } from "../models/models.ts";
-import type { AdapterChoice } from "./adapter-scales.ts";
-import type { AnswerLimit } from "./answer-limit.ts";
+import type { TextLanguage } from "../schema/text-grammar.ts";
 import type { ModelLoad } from "./engine-queues.ts";
 import type { InfillParts } from "./infill-prompt.ts";
-import type { WorkFollower } from "./follow-work.ts";
+import type { AdapterChoice } from "./lora-adapters.ts";
+import type { WorkFollower } from "./request-accounting.ts";
 import type { PromptToken } from "./score-prompt.ts";
 import type { Piece } from "./tokens.ts";
 
@@ -241,4 +241,50 @@ export interface Inference {
   readonly activeRequests: number;
   /** What each engine that has been called has to do. */
   readonly loads: readonly ModelLoad[];
+}
+
+export const answerLimitSchema = z.enum([
+  "max_tokens",
+  "num_predict",
+  "default",
+  "context",
+  "repetition",
+  "time",
+  "indentation",
+]);
+/** What ended an answer before its end. */
+export type AnswerLimit = z.output<typeof answerLimitSchema>;
+
+/** For the end of an answer, beside the API's own reason, which is the same for all limits. */
+export const limitField = answerLimitSchema
+  .optional()
+  .describe(
+    "Of an answer that was cut off: which limit that was. max_tokens: the request's; num_predict: the model's PARAMETER; default: this API's; context: the context is full; repetition: it ran in circles (repetition_guard); time: t_max_predict_ms; indentation: n_indent.",
+  );
+
+/** The field of {@link limitField}, where an answer was cut off. */
+export function limitFields({ limitedBy }: { readonly limitedBy?: AnswerLimit | undefined }): {
+  limited_by?: AnswerLimit;
+} {
+  return limitedBy === undefined ? {} : { limited_by: limitedBy };
+}
+
+type DoneEvent = Extract<GenerationEvent, { type: "done" }>;
+
+/** The limit of tokens of an answer, and who has set it. */
+export interface TokenLimit {
+  readonly tokens: number;
+  readonly setBy: Extract<AnswerLimit, "max_tokens" | "num_predict" | "default">;
+}
+
+/** Which limit an answer has reached; undefined if it ended by itself. */
+export function answerLimit(
+  { reason, usage, timings }: Pick<DoneEvent, "reason" | "usage" | "timings">,
+  limit: TokenLimit | undefined,
+  { maxPredictMs, minIndent }: Pick<Sampling, "maxPredictMs" | "minIndent">,
+): AnswerLimit | undefined {
+  if (reason !== "length") return undefined;
+  if (limit && usage.completionTokens >= limit.tokens) return limit.setBy;
+  if (maxPredictMs && timings.completionMs >= maxPredictMs) return "time";
+  return minIndent ? "indentation" : "context";
 }

@@ -1,7 +1,7 @@
 import type { GenerationInput, GenerationRequest } from "../engine/protocol/generation.ts";
 import type { Model } from "../models/model.ts";
 import type { InferenceRequest } from "./inference.ts";
-import { traitsOf } from "./template-traits.ts";
+import { traitsOf } from "./chat-template.ts";
 
 /**
  * Tokens of reasoning by effort; those above "high" have no limit but the answer's own. Models on a CPU think 5 to 20 tokens

@@ -9,24 +9,25 @@ import {
   type Sampling,
 } from "../engine/protocol/generation.ts";
 import type { Model } from "../models/model.ts";
-import { adapterScales } from "./adapter-scales.ts";
-import { answerGrammar } from "./answer-grammar.ts";
-import { callChecks, type CallChecks } from "./call-checks.ts";
-import type { TokenLimit } from "./answer-limit.ts";
-import { type LimitedReasoning, tagsOfTemplate } from "./drop-late-end.ts";
+import { adapterScales } from "./lora-adapters.ts";
+import { answerGrammar } from "./response-format.ts";
+import { callChecks, type CallChecks } from "./tool-calls/validate-calls.ts";
+import type { InferenceRequest, TokenLimit } from "./inference.ts";
+import { type LimitedReasoning, type ReasoningTags, tagsOfTemplate } from "./reasoning-parser.ts";
 import { checkGeneration } from "./check-capabilities.ts";
-import type { TextCheck } from "./compile-form.ts";
-import { textMessage, withFirstMessages } from "./first-messages.ts";
-import { fittingMessages } from "./fitting-messages.ts";
-import type { InferenceRequest } from "./inference.ts";
+import type { MakeGrammar, TextCheck } from "./schema-compiler.ts";
+import {
+  fittingMessages,
+  type TemplateTraits,
+  textMessage,
+  traitsOf,
+  withFirstMessages,
+  withReadableCalls,
+} from "./chat-template.ts";
 import { infillPrompt } from "./infill-prompt.ts";
-import type { MakeGrammar } from "./make-grammar.ts";
-import { withReadableCalls } from "./readable-calls.ts";
 import { resolveReasoning, unheardThinking, wishesThinking } from "./reasoning-effort.ts";
-import { resolveTools, type WrittenCalls } from "./resolve-tools.ts";
-import { withShortCallIds } from "./short-call-ids.ts";
-import type { ReasoningTags } from "./split-reasoning.ts";
-import { type TemplateTraits, traitsOf } from "./template-traits.ts";
+import { resolveTools, type WrittenCalls } from "./tool-calls/resolve-tools.ts";
+import { withShortCallIds } from "./tool-calls/tool-call-ids.ts";
 
 type AskedThinking = Pick<
   Extract<InferenceRequest["input"], { kind: "instruct" }>,

@@ -2,7 +2,6 @@ import type { Engine } from "../engine/engine.ts";
 import type { TokenIds } from "../engine/protocol/calls.ts";
 import type { GenerationRequest, TokenLogprob } from "../engine/protocol/generation.ts";
 import { ServiceError } from "../errors/service-error.ts";
-import { grammarOf, scoredUnits, type ScoredUnit } from "./scored-units.ts";
 import { type Piece, promptFromTokens, splitPieces, toTokenIds } from "./tokens.ts";
 
 /** Each takes a step, and the grammar that forces them grows by about ten characters. */
@@ -181,4 +180,49 @@ class Scoring {
 
 function certain(token: number): { token: number; bias: number } {
   return { token, bias: CERTAIN };
+}
+
+/** Tokens that are whole characters together: almost always one. */
+interface ScoredUnit {
+  readonly tokens: readonly number[];
+  readonly text: string;
+}
+
+/** The units of tokens in their order; those of a character that is cut off at the end are left out. */
+function scoredUnits(pieces: readonly Piece[]): ScoredUnit[] {
+  const units: ScoredUnit[] = [];
+  let open: Piece[] = [];
+  for (const piece of pieces) {
+    open.push(piece);
+    const text = wholeText(open);
+    if (text === undefined) continue;
+    units.push({ tokens: open.map(({ id }) => id), text });
+    open = [];
+  }
+  return units;
+}
+
+/** Undefined while part of a character is missing. */
+function wholeText(pieces: readonly Piece[]): string | undefined {
+  try {
+    const bytes = pieces.flatMap((piece) => [...piece.bytes]);
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes));
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * A grammar in llama.cpp's GBNF that allows exactly these tokens. A character of several tokens is spelled out, because
+ * such tokens do not match one by one.
+ */
+function grammarOf(units: readonly ScoredUnit[]): string {
+  const parts = units.map(({ tokens, text }) =>
+    tokens.length === 1 ? `<[${tokens[0]}]>` : `"${Array.from(text, escaped).join("")}"`,
+  );
+  return `root ::= ${parts.join(" ")}`;
+}
+
+function escaped(character: string): string {
+  return `\\U${character.codePointAt(0)!.toString(16).padStart(8, "0")}`;
 }

@@ -1,4 +1,4 @@
-import { mapInTimeSlices } from "../async/time-slices.ts";
+import { mapInTimeSlices } from "../async/timers.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { TokenIds, TokenPieces } from "../engine/protocol/calls.ts";
 import { ServiceError } from "../errors/service-error.ts";

@@ -1,7 +1,6 @@
-import { nextTimeSlice } from "../async/time-slices.ts";
+import { nextTimeSlice } from "../async/timers.ts";
 import { ServiceError } from "../errors/service-error.ts";
-import { checkTextDepth } from "./json-depth.ts";
-import { JsonReader } from "./json-reader.ts";
+import { checkTextDepth, JsonReader } from "./json-reader.ts";
 
 /** Up to this length, in bytes or characters, a text is parsed immediately, in a millisecond at most. */
 export const PARSED_AT_ONCE = 16 * 1024;

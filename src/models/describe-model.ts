@@ -1,5 +1,5 @@
 import { type LoadSettings, loadSettingsSchema } from "../config/load-settings.ts";
-import type { ContextChoice } from "./loading/context-choice.ts";
+import type { ContextChoice } from "./loading/choose-settings.ts";
 import type { LoadedModel } from "./loading/loaded-model.ts";
 import type {
   Capabilities,

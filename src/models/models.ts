@@ -1,11 +1,10 @@
 import type { LoadSettings } from "../config/load-settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { ContextExcess } from "../errors/service-error.ts";
-import type { ImportRequest, ImportStep } from "./import/import-step.ts";
-import type { ModelFit, ModelSizes } from "./loading/model-fit.ts";
+import type { Download, PullProgress, PullResult } from "./hub/hub-store.ts";
+import type { ImportRequest, ImportStep } from "./import/imported-files.ts";
 import type { Model, ModelSource, Speculation } from "./model.ts";
-import type { Download, PullProgress, PullResult } from "./pull-progress.ts";
-import type { QuantizeOptions, QuantizeProgress, QuantizedModel } from "./quantize/quantize-options.ts";
+import type { QuantizedModel, QuantizeOptions, QuantizeProgress } from "./quantize/quantize-options.ts";
 import type { ModelSlots } from "./slots/model-slots.ts";
 
 /** How a request wants its model to be loaded. */
@@ -121,4 +120,29 @@ export interface Models {
   readonly slots: Pick<ModelSlots, "list" | "save" | "restore" | "erase" | "delete">;
   /** Ends all engines; nothing can be loaded afterwards. */
   close(): Promise<void>;
+}
+
+/** What is known of a model that is not on disk. */
+export interface ModelSizes {
+  /** Bytes of all its files. */
+  readonly fileBytes: number;
+  /** Number of weights; undefined: guessed from the bytes and the quantization. */
+  readonly parameters: number | undefined;
+  /** Tokens of context it was trained for, if that is known. */
+  readonly trainedContext: number | undefined;
+  /** Such as "Q4_K_M", if the name of its file says it. */
+  readonly quantization: string | undefined;
+}
+
+/** Whether a model can be loaded, when nothing else is. */
+export interface ModelFit {
+  readonly fits: boolean;
+  /** Bytes of the machine's memory that its engine needs; of the files alone if that is more than any engine can have. */
+  readonly neededBytes: number;
+  /** Tokens of context that this is for. */
+  readonly contextSize: number;
+  /** Why it does not fit, in a sentence. */
+  readonly reason?: string | undefined;
+  /** What would be on the GPU, where models use one. */
+  readonly gpu?: { readonly layers: number; readonly allLayers: number; readonly bytes: number } | undefined;
 }

@@ -1,9 +1,16 @@
 import { ServiceError } from "../errors/service-error.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
-import { type CachedModel, type HubPullRequest, type HubStore, requestKey } from "./hub/hub-store.ts";
-import type { Download, PullProgress, PullResult } from "./pull-progress.ts";
+import {
+  type CachedModel,
+  type Download,
+  type HubPullRequest,
+  type HubStore,
+  type PullProgress,
+  type PullResult,
+  requestKey,
+} from "./hub/hub-store.ts";
 import type { NameResolver } from "./names/name-resolver.ts";
-import type { HubModels } from "./registry/hub-models.ts";
+import type { HubModels } from "./registry/folder-models.ts";
 
 interface PullsOptions {
   readonly hub: HubStore;

@@ -1,14 +1,23 @@
-import { type CallableTool, checkByCalls, compileCalls } from "./compile-calls.ts";
-import type { CompileOptions } from "./compiled-grammar.ts";
-import { checkBySchema, compileSchema } from "./compile-schema.ts";
+import {
+  type CallableTool,
+  checkByCalls,
+  checkBySchema,
+  type CheckFailure,
+  compileCalls,
+  type CompileOptions,
+  compileSchema,
+} from "./compile-grammar.ts";
 import { continueGrammar } from "./gbnf/continue-grammar.ts";
-import { SchemaError } from "./schema-error.ts";
-import type { SchemaGap } from "./schema-gap.ts";
-import { GrammarSyntaxError, SchemaTooComplexError } from "./schema-errors.ts";
-import type { CheckFailure } from "./schema-source.ts";
+import {
+  DEFAULT_WORK,
+  GrammarSyntaxError,
+  SchemaError,
+  type SchemaGap,
+  SchemaTooComplexError,
+  WorkBudget,
+} from "./schema-errors.ts";
 import { textGrammar, TextGrammarError, type TextLanguage } from "./text-grammar.ts";
 import { toLlamaSchema, type LlamaSchema } from "./to-llama-schema.ts";
-import { DEFAULT_WORK, WorkBudget } from "./work-budget.ts";
 
 /** What an answer must be by schemas. */
 export type SchemaWork =

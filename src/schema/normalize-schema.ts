@@ -1,6 +1,5 @@
-import { isObject, type JsonSchema } from "./json-schema.ts";
+import { isObject, type JsonSchema, normalizeType, TYPE_NAMES } from "./json-schema.ts";
 import { isKeyword, KEYWORDS } from "./keywords.ts";
-import { normalizeType, TYPE_NAMES } from "./normalize-type.ts";
 
 /** Something in a schema that cannot be understood, and is left out. */
 export interface SchemaLoss {

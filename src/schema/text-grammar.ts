@@ -1,7 +1,6 @@
-import { nextTimeSlice } from "../async/time-slices.ts";
+import { nextTimeSlice } from "../async/timers.ts";
 import { GrammarWriter, MAX_GRAMMAR_LENGTH } from "./gbnf/grammar-writer.ts";
-import { leftRecursiveRule } from "./gbnf/left-recursion.ts";
-import { parseGbnfInSteps } from "./gbnf/parse-gbnf.ts";
+import { leftRecursiveRule, parseGbnfInSteps } from "./gbnf/parse-gbnf.ts";
 import { TooOftenError, toRegularPattern, UnenforceableError } from "./lark/regular-pattern.ts";
 import { larkToGbnf } from "./lark/write-lark.ts";
 import {
@@ -9,11 +8,11 @@ import {
   GrammarTokenError,
   NotRegularError,
   SchemaTooComplexError,
+  WorkBudget,
 } from "./schema-errors.ts";
 import { MAX_LENGTH } from "./text/parse-pattern.ts";
 import { TextSet } from "./text/text-set.ts";
-import { writeString } from "./text/write-string.ts";
-import { WorkBudget } from "./work-budget.ts";
+import { writeString } from "./text/write-text.ts";
 
 /** What a text must be cannot be said as a grammar of llama.cpp. */
 export class TextGrammarError extends Error {

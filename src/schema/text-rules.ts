@@ -1,8 +1,6 @@
-import { NotRegularError, SchemaTooComplexError } from "./schema-errors.ts";
-import type { SchemaGap } from "./schema-gap.ts";
+import { NotRegularError, type SchemaGap, SchemaTooComplexError, WorkBudget } from "./schema-errors.ts";
 import type { Branch } from "./terms/branch.ts";
 import { TextSet } from "./text/text-set.ts";
-import { WorkBudget } from "./work-budget.ts";
 
 /** More states than this make a grammar that is slow to read; the answer is checked instead. */
 const MAX_STATES = 1500;

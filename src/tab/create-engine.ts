@@ -5,10 +5,9 @@ import type { PageModelFiles } from "../engine/browser/start-page-engine.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { toError } from "../errors/to-error.ts";
 import { EngineCalls } from "./engine-calls.ts";
-import { type EngineLink, type LinkEvents, WorkerLink } from "./engine-link.ts";
-import { FetchClient } from "./fetch-client.ts";
+import { type EngineLink, type LinkEvents, SharedLink, WorkerLink } from "./engine-link.ts";
+import { FetchClient } from "./fetch-channel.ts";
 import type { TabModelOptions } from "./tab-model.ts";
-import { SharedLink } from "./shared-link.ts";
 import type { StartMessage, TabGpu } from "./worker-messages.ts";
 
 export interface CreateEngineOptions extends TabModelOptions {

@@ -1,10 +1,9 @@
 import type { z } from "zod";
 import type { generationFieldsSchema } from "../dialects/native/native-request-fields.ts";
 import { chatAnswerSchema, chatLineSchema, type chatRequestSchema } from "../dialects/native/native-chat.ts";
-import { embeddingsAnswerSchema } from "../dialects/native/native-embeddings.ts";
+import { embeddingsAnswerSchema, tokensSchema } from "../dialects/native/token-routes.ts";
 import { generateAnswerSchema, generateLineSchema } from "../dialects/native/native-generate.ts";
-import { tokensSchema } from "../dialects/native/token-routes.ts";
-import { nativeErrorSchema } from "../http/errors/native-error.ts";
+import { nativeErrorSchema } from "../http/errors.ts";
 import { isErrorCode } from "../errors/error-codes.ts";
 import { ServiceError } from "../errors/service-error.ts";
 

@@ -1,16 +1,27 @@
 import "./older-browsers.ts";
-import { toError } from "../errors/to-error.ts";
+import { Hono } from "hono";
+import pino from "pino";
+import { z } from "zod";
+import { anthropicDialect } from "../dialects/anthropic/anthropic-dialect.ts";
+import { nativeDialect } from "../dialects/native/native-dialect.ts";
+import { openaiDialect } from "../dialects/openai/openai-dialect.ts";
+import type { Services } from "../dialects/services.ts";
 import { PAGE_BUILD } from "../engine/browser/compat-build.ts";
 import { ServiceError } from "../errors/service-error.ts";
+import { toError } from "../errors/to-error.ts";
+import { addRoutes } from "../http/add-routes.ts";
+import type { AppEnv } from "../http/app-env.ts";
+import { requestId } from "../http/middleware/request-log.ts";
+import type { Dialect } from "../http/route.ts";
+import { createInference } from "../inference/create-inference.ts";
+import { NoMetrics } from "../metrics/metrics.ts";
 import { NO_SETTINGS } from "../models/model.ts";
 import { parseInstructions } from "../models/modelfile/parse-instructions.ts";
 import { readSettings } from "../models/modelfile/read-settings.ts";
-import { type AnswerMessage, type FetchMessage } from "./fetch-messages.ts";
-import { FetchServer } from "./serve-fetch.ts";
-import { createTabApp } from "./tab-app.ts";
+import { FetchServer } from "./fetch-channel.ts";
 import { readTabModel } from "./tab-model.ts";
 import { TabModels } from "./tab-models.ts";
-import type { StartMessage, WorkerMessage } from "./worker-messages.ts";
+import type { AnswerMessage, FetchMessage, StartMessage, WorkerMessage } from "./worker-messages.ts";
 
 /** The worker of a page's engine: the daemon's APIs, and llama.cpp in workers of its own. */
 
@@ -48,7 +59,58 @@ async function start({ alias, files, modelfile, wasmUrl, compat, options }: Star
   }
 }
 
+/** Largest body of a request, in bytes; as in the daemon's configuration. */
+const BODY_LIMIT = 100 * 1024 * 1024;
+/** Requests that may wait for a slot. */
+const QUEUE_SIZE = 100;
+
+const logEntrySchema = z.looseObject({
+  msg: z.string().optional(),
+  err: z.looseObject({ message: z.string() }).optional(),
+});
+
 globalThis.addEventListener("message", ({ data }: MessageEvent<StartMessage | FetchMessage>) => {
   if (data.type === "start") void start(data);
   else server?.receive(data);
 });
+
+/** The daemon's APIs for generation, served by the engine of a page. */
+function createTabApp(models: TabModels, slots: number): Hono<AppEnv> {
+  const config = {
+    models: { slots, queue_size: QUEUE_SIZE, repetition_guard: false },
+    engine: { request_timeout: Number.POSITIVE_INFINITY },
+  };
+  const logger = pino({ level: "warn", browser: { write: (entry) => console.error(lineOf(entry)) } });
+  const life = { state: "ready" } as const;
+  const services: Services = {
+    config,
+    models,
+    inference: createInference({ models, metrics: new NoMetrics(), config }),
+    logger,
+    host: {
+      where: "browser",
+      machine: navigator.userAgent,
+      engineSha256: PAGE_BUILD.sha256,
+    },
+    version: "",
+    life,
+    draining: new AbortController().signal,
+  };
+  const app = new Hono<AppEnv>();
+  app.use(requestId(logger, BODY_LIMIT));
+  const native = nativeDialect(services);
+  // Covers the paths that no other dialect does.
+  const dialects: Dialect[] = [
+    { ...native, prefixes: ["/"] },
+    openaiDialect(services),
+    anthropicDialect(services),
+  ];
+  addRoutes(app, dialects, life);
+  return app;
+}
+
+/** One readable line: consoles show objects of workers only to who looks inside. */
+function lineOf(entry: object): string {
+  const { msg, err } = logEntrySchema.parse(entry);
+  return `Daybreak: ${[msg, err?.message].filter(Boolean).join(": ")}`;
+}

@@ -1,19 +1,18 @@
-import { bytesPerStepToken, checkHeapLimit, estimateMemory } from "../engine/estimate-memory.ts";
-import { canAffordOwnContexts, chooseBatchSize } from "../engine/choose-engine-settings.ts";
 import { PAGE_BUILD } from "../engine/browser/compat-build.ts";
-import { engineHeapLimit } from "../engine/core/heap-patches.ts";
 import type { PageModelFiles } from "../engine/browser/start-page-engine.ts";
+import { canAffordOwnContexts, chooseBatchSize } from "../engine/choose-engine-settings.ts";
+import { engineHeapLimit } from "../engine/core/worker-patches.ts";
+import { bytesPerStepToken, checkHeapLimit, estimateMemory } from "../engine/estimate-memory.ts";
+import { type DawnGpu, describeAdapter, unusable } from "../engine/gpu/dawn.ts";
+import type { GpuAdapter } from "../engine/gpu/gpu-report.ts";
 import { type FoundGpu, placeOnGpu } from "../engine/gpu/place-on-gpu.ts";
-import { kvBytesPerToken } from "../engine/protocol/kv-cache.ts";
-import type { EngineSpec } from "../engine/protocol/engine-spec.ts";
+import { type EngineSpec, kvBytesPerToken } from "../engine/protocol/engine-spec.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { InvalidGguf } from "../models/gguf/byte-reader.ts";
-import { type GgufHeader, readHeader } from "../models/gguf/read-header.ts";
+import { type GgufHeader, readHeader } from "../models/gguf/read-tensors.ts";
 import { summarizeHeaders } from "../models/gguf/summarize-headers.ts";
-import { checkLoadSettings } from "../models/loading/check-load-settings.ts";
-import { choosePromptCache } from "../models/loading/prompt-cache-choice.ts";
+import { checkLoadSettings, choosePromptCache } from "../models/loading/choose-settings.ts";
 import type { GgufSummary, ModelSettings } from "../models/model.ts";
-import { findTabGpu, type GpuWish } from "./tab-gpu.ts";
 
 /** Context of a request when nobody says how much, as in the daemon's configuration. */
 const DEFAULT_CONTEXT = 4096;
@@ -65,7 +64,8 @@ export async function readTabModel(
   options: TabModelOptions,
 ): Promise<TabModel> {
   const gguf = await inspectBlobs(alias, files.model);
-  if (gguf.auxiliary !== undefined) throw unusable(alias, `it is not a model but a ${gguf.auxiliary}`);
+  if (gguf.auxiliary !== undefined)
+    throw tabModelUnusable(alias, `it is not a model but a ${gguf.auxiliary}`);
   const others = files.adapters.map(({ blob }) => blob);
   if (files.projector) others.push(files.projector);
   const fileBytes = sizeOf([...files.model, ...others]);
@@ -120,12 +120,12 @@ async function inspectBlobs(alias: string, blobs: readonly Blob[]): Promise<Gguf
     return summarizeHeaders([first, ...others]);
   } catch (error) {
     throw error instanceof InvalidGguf
-      ? unusable(alias, error.message, error)
-      : unusable(alias, "it cannot be read", error);
+      ? tabModelUnusable(alias, error.message, error)
+      : tabModelUnusable(alias, "it cannot be read", error);
   }
 }
 
-function unusable(alias: string, why: string, cause?: unknown): ServiceError {
+function tabModelUnusable(alias: string, why: string, cause?: unknown): ServiceError {
   return new ServiceError("invalid_model_file", `The model "${alias}" cannot be used: ${why}.`, { cause });
 }
 
@@ -180,4 +180,44 @@ function chooseSpec(
 function chooseTabThreads(): number {
   if (!globalThis.crossOriginIsolated) return 1;
   return Math.max(1, Math.floor(navigator.hardwareConcurrency / 2));
+}
+
+/** Whether a page wants the browser's GPU; "software": also one that computes on the CPU, as tests do. */
+type GpuWish = boolean | "software";
+
+/** Looks for the GPU that a browser offers to pages. Drivers of pages are in a process of the browser's own. */
+export async function findTabGpu(
+  wish: GpuWish,
+  scope: { navigator: object } = globalThis,
+): Promise<FoundGpu> {
+  const found = { adapter: undefined, problem: undefined, ...(wish !== false && (await look(wish, scope))) };
+  return { ...found, settings: { mode: wish === false ? "off" : "auto" }, ready: Promise.resolve() };
+}
+
+async function look(
+  wish: true | "software",
+  scope: { navigator: object },
+): Promise<{ readonly adapter: GpuAdapter } | { readonly problem: string }> {
+  const gpu = webGpuOf(scope.navigator);
+  if (!gpu) return { problem: "This browser has no WebGPU; a newer version may have it." };
+  const found = await gpu.requestAdapter({ powerPreference: "high-performance" }).catch(() => null);
+  if (!found)
+    return {
+      problem: "This browser has WebGPU, but no GPU for it: there is none, or it does not use its driver.",
+    };
+  const { vendor, architecture, description } = found.info;
+  // Most browsers keep the description to themselves.
+  const name = description || [vendor, architecture].filter(Boolean).join(" ") || "GPU";
+  const adapter = describeAdapter({ backend: "webgpu", name }, found);
+  const problem = unusable(adapter);
+  if (problem !== undefined) return { problem: `${name}: ${problem}` };
+  if (adapter.software && wish !== "software")
+    return {
+      problem: `The only adapter, ${name}, computes on the CPU, more slowly than models run without it.`,
+    };
+  return { adapter };
+}
+
+function webGpuOf(navigator: object): DawnGpu | undefined {
+  return (navigator as { readonly gpu?: DawnGpu }).gpu;
 }

@@ -1,5 +1,5 @@
 import { loadSettingsSchema } from "../config/load-settings.ts";
-import { SharedTask } from "../async/shared-task.ts";
+import { SharedTask } from "../async/promises.ts";
 import { type PageEngineOptions, startPageEngine } from "../engine/browser/start-page-engine.ts";
 import type { Engine, StartEngine } from "../engine/engine.ts";
 import { guardGpu } from "../engine/gpu/gpu-guard.ts";

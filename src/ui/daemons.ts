@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { isOrigin } from "../dialects/management/page-policy.ts";
-import { tryJson } from "../json/try-json.ts";
+import { tryJson } from "../json/json-values.ts";
 import { isExported } from "./page-kind.ts";
 
 /** The daemons that this page may use, kept in the browser. */

@@ -1,10 +1,9 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { parseExperiment } from "../../src/experiments/experiment-file.ts";
-import { fromFragment, toFragment } from "../../src/experiments/share-link.ts";
+import { fromFragment, parseExperiment, toFragment } from "../../src/experiments/experiment-file.ts";
 import { activeRequests } from "../support/active-requests.ts";
 import { BrowserPage } from "../support/browser-page.ts";
-import { findChromium } from "../../src/cli/browser/find-chromium.ts";
+import { findChromium } from "../../src/cli/browser/chromium.ts";
 import { need } from "../support/need.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 

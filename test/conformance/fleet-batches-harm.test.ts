@@ -12,8 +12,7 @@ import {
   test,
   vi,
 } from "vitest";
-import type { RunLine } from "../../src/batches/batch-format.ts";
-import type { Batch } from "../../src/batches/batch.ts";
+import type { Batch, RunLine } from "../../src/batches/batch.ts";
 import {
   type BatchMachine,
   BatchMachines,

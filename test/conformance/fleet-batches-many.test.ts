@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import type { RunLine } from "../../src/batches/batch-format.ts";
+import type { RunLine } from "../../src/batches/batch.ts";
 import { BatchMachines, createBatch, named, nameModel, TEXT_API } from "../support/batch-machines.ts";
 import { NATS, startNats } from "../support/nats-server.ts";
 

@@ -1,8 +1,7 @@
 import { cpSync, renameSync, rmSync } from "node:fs";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { RunLine } from "../../src/batches/batch-format.ts";
-import type { Batch } from "../../src/batches/batch.ts";
+import type { Batch, RunLine } from "../../src/batches/batch.ts";
 import {
   type BatchMachine,
   BatchMachines,

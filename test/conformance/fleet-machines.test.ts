@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { type Beat, beatSchema, cardSchema } from "../../src/fleet/card.ts";
-import { readFrame } from "../../src/fleet/frame.ts";
-import { readJson, writeJson } from "../../src/fleet/json-message.ts";
+import { type Beat, beatSchema, cardSchema } from "../../src/fleet/members.ts";
+import { readFrame, readJson, writeJson } from "../../src/fleet/wire-format.ts";
 import { NATS } from "../support/nats-server.ts";
 import { postJson } from "../support/post-json.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { compileCalls } from "../../src/schema/compile-calls.ts";
-import { compileSchema } from "../../src/schema/compile-schema.ts";
+import { compileCalls, compileSchema } from "../../src/schema/compile-grammar.ts";
 import { normalizeSchema } from "../../src/schema/normalize-schema.ts";
 import { sampleGrammar } from "../support/sample-grammar.ts";
 import { judge } from "./judge.ts";

@@ -4,7 +4,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { experimentResultSchema } from "../../src/dialects/native/experiment.ts";
-import { findChromium } from "../../src/cli/browser/find-chromium.ts";
+import { findChromium } from "../../src/cli/browser/chromium.ts";
 import { postJson } from "../support/post-json.ts";
 import { need } from "../support/need.ts";
 import { sharedDaemon } from "../support/shared-daemon.ts";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { embeddingsAnswerSchema } from "../../src/dialects/native/native-embeddings.ts";
+import { embeddingsAnswerSchema } from "../../src/dialects/native/token-routes.ts";
 import { modelDetailSchema } from "../../src/dialects/management/model-schemas.ts";
 import { likeness } from "../support/likeness.ts";
 import { GUARDED, guardedDaemon, unloadModel } from "../support/shared-daemon.ts";

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Engine } from "../../src/engine/engine.ts";
-import { checkAudio } from "../../src/inference/audio-data.ts";
+import { checkAudio } from "../../src/inference/media-data.ts";
 import type { ContentPart } from "../../src/engine/protocol/generation.ts";
 import {
   chatRequest,

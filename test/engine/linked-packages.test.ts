@@ -4,7 +4,7 @@ import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { findPackage } from "../../src/engine/find-package.ts";
+import { findPackage } from "../../src/engine/launch.ts";
 import { engineSpec, promptRequest, temporaryFolder, writeModel } from "../support/engine-fixture.ts";
 import { linkedInstallation } from "../support/linked-installation.ts";
 import { tinyLlama } from "../support/tiny-models.ts";

@@ -3,7 +3,7 @@ import path from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { ServiceError } from "../../src/errors/service-error.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
-import { isRunning } from "../../src/engine/process-signals.ts";
+import { isRunning } from "../../src/engine/child-process.ts";
 import { engineSpec, temporaryFolder, writeModel } from "../support/engine-fixture.ts";
 import { ggufHeader, string, u32, writeTruncated, writeWithFlippedBits } from "../support/gguf-writer.ts";
 import { spawnTestEngine } from "../support/program.ts";

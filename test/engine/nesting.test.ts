@@ -2,7 +2,7 @@ import fs from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Engine } from "../../src/engine/engine.ts";
 import type { GenerationRequest, OutputFormat } from "../../src/engine/protocol/generation.ts";
-import { MAX_ANSWER_DEPTH } from "../../src/engine/core/answer-depth.ts";
+import { MAX_ANSWER_DEPTH } from "../../src/engine/core/answer-reader.ts";
 import {
   chatRequest,
   collect,

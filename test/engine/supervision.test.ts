@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { isRunning } from "../../src/engine/process-signals.ts";
+import { isRunning } from "../../src/engine/child-process.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
 import {
   collect,

@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
-import { BASE_CONTEXT } from "../../src/models/loading/context-choice.ts";
+import { BASE_CONTEXT } from "../../src/models/loading/choose-settings.ts";
 import { configSchema } from "../../src/config/schema.ts";
 import { gpuNeeds } from "../../src/engine/gpu/gpu-memory.ts";
 import { createGgufInspector } from "../../src/models/gguf/inspect-gguf.ts";

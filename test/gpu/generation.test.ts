@@ -6,7 +6,7 @@ import { gpuNeeds } from "../../src/engine/gpu/gpu-memory.ts";
 import { placeOnGpu } from "../../src/engine/gpu/place-on-gpu.ts";
 import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
 import type { TokenLogprob } from "../../src/engine/protocol/generation.ts";
-import type { SlotResult } from "../../src/engine/protocol/slots.ts";
+import type { SlotResult } from "../../src/engine/protocol/calls.ts";
 import { createGgufInspector } from "../../src/models/gguf/inspect-gguf.ts";
 import { writeDawnDouble } from "../support/dawn-double.ts";
 import {

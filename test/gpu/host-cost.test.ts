@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import { afterAll, describe, expect, test } from "vitest";
 import { measureHostCost, nullSpec } from "../../scripts/bench/gpu/host-cost.ts";
-import { findDawn } from "../../src/engine/gpu/find-dawn.ts";
+import { findDawn } from "../../src/engine/gpu/probe-gpu.ts";
 import { preparedEngine, temporaryFolder, writeModel } from "../support/engine-fixture.ts";
 import { need } from "../support/need.ts";
 import { tinyLlama } from "../support/tiny-models.ts";

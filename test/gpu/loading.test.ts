@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ensureBenchModel } from "../../scripts/bench/cpu/bench-models.ts";
 import { nullSpec } from "../../scripts/bench/gpu/host-cost.ts";
-import { findDawn } from "../../src/engine/gpu/find-dawn.ts";
+import { findDawn } from "../../src/engine/gpu/probe-gpu.ts";
 import type { Loaded } from "../support/count-loading.ts";
 import { temporaryFolder } from "../support/engine-fixture.ts";
 import { need } from "../support/need.ts";

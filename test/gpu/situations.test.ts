@@ -4,7 +4,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, test } from "vitest";
-import { findDawn } from "../../src/engine/gpu/find-dawn.ts";
+import { findDawn } from "../../src/engine/gpu/probe-gpu.ts";
 import { type DawnDouble, writeDawnDouble } from "../support/dawn-double.ts";
 import { temporaryFolder } from "../support/engine-fixture.ts";
 import { linkedInstallation } from "../support/linked-installation.ts";

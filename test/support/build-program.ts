@@ -27,7 +27,7 @@ export default function setup(project: TestProject): () => void {
     if (!PROC.isMissing) execFileSync(process.execPath, [BUILD, "--out", program], { stdio: "inherit" });
     // In a process of its own: vitest would load the sources in its own way.
     const { href } = pathToFileURL(
-      path.join(program, `src/engine/prepare-engine.${PROC.isMissing ? "ts" : "js"}`),
+      path.join(program, `src/engine/engine-image.${PROC.isMissing ? "ts" : "js"}`),
     );
     const options = JSON.stringify({ cacheDir: path.join(kept, "daybreak-test-cache"), kernels: "auto" });
     const prepare = `import { prepareEngine } from "${href}"; await prepareEngine(${options});`;

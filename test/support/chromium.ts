@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { stripTypeScriptTypes } from "node:module";
 import path from "node:path";
 import { text } from "node:stream/consumers";
-import { ChromiumPage } from "../../src/cli/browser/chromium-page.ts";
+import { ChromiumPage } from "../../src/cli/browser/chromium.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 /**

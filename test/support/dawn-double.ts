@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import { findDawn } from "../../src/engine/gpu/find-dawn.ts";
+import { findDawn } from "../../src/engine/gpu/probe-gpu.ts";
 
 /** How the GPU of a test behaves otherwise than the machine's. */
 export interface DawnDouble {

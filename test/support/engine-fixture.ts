@@ -3,7 +3,7 @@ import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Engine, StartEngine } from "../../src/engine/engine.ts";
-import { prepareEngine, type PreparedEngine } from "../../src/engine/prepare-engine.ts";
+import { type PreparedEngine, prepareEngine } from "../../src/engine/engine-image.ts";
 import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
 import type {
   ContentPart,

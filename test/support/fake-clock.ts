@@ -1,4 +1,4 @@
-import type { Clock } from "../../src/models/loading/clock.ts";
+import type { Clock } from "../../src/models/loading/available-memory.ts";
 
 /** A clock that only the test moves. */
 export class FakeClock implements Clock {

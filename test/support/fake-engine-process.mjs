@@ -1,10 +1,8 @@
 import fs from "node:fs";
-import { CHILD_SPEAKS_ON } from "../../src/engine/channel/descriptors.ts";
+import { CHILD_SPEAKS_ON, onParentGone, ParentChannel } from "../../src/engine/channel/parent-channel.ts";
 import { encodeFrame } from "../../src/engine/channel/frame.ts";
-import { DAEMON_MESSAGE_KINDS } from "../../src/engine/channel/daemon-message-kinds.ts";
-import { ENGINE_MESSAGE_KINDS } from "../../src/engine/channel/engine-message-kinds.ts";
+import { DAEMON_MESSAGE_KINDS, ENGINE_MESSAGE_KINDS } from "../../src/engine/channel/message-limits.ts";
 import { TINY_ENGINE_INFO as info } from "./tiny-engine-info.ts";
-import { onParentGone, ParentChannel } from "../../src/engine/channel/parent-channel.ts";
 
 // Stands in for an engine process: plays the part that its first argument names.
 const [, , part] = process.argv;

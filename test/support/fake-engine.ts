@@ -1,8 +1,13 @@
 import { contextTokens, type EngineInfo, type EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
 import type { Engine, EngineExit, EngineLoadOptions, StartEngine } from "../../src/engine/engine.ts";
 import type { GenerationEvent, GenerationRequest } from "../../src/engine/protocol/generation.ts";
-import type { TokenIds, TokenizeOptions, TokenPieces } from "../../src/engine/protocol/calls.ts";
-import type { SlotRequest, SlotResult } from "../../src/engine/protocol/slots.ts";
+import type {
+  SlotRequest,
+  SlotResult,
+  TokenIds,
+  TokenizeOptions,
+  TokenPieces,
+} from "../../src/engine/protocol/calls.ts";
 import { ServiceError } from "../../src/errors/service-error.ts";
 import { settle } from "./fake-clock.ts";
 

@@ -4,15 +4,14 @@ import { ServiceError } from "../../src/errors/service-error.ts";
 import { ServiceEvents } from "../../src/events/service-events.ts";
 import { Activity } from "../../src/daemon/activity/activity.ts";
 import { createDialects } from "../../src/daemon/dialects.ts";
-import { BrowserScripts } from "../../src/daemon/browser-scripts.ts";
-import { createFileOpener } from "../../src/daemon/open-file.ts";
-import { pageFile } from "../../src/daemon/page-file.ts";
+import { BrowserScripts, pageFile } from "../../src/daemon/package-files.ts";
+import { createFileOpener } from "../../src/daemon/create-services.ts";
 import type { ManagementServices } from "../../src/dialects/management/management-services.ts";
 import { createApp, type App } from "../../src/http/app.ts";
 import type { Inference } from "../../src/inference/inference.ts";
 import type { Metrics } from "../../src/metrics/metrics.ts";
 import type { Models } from "../../src/models/models.ts";
-import { BatchRoom } from "../../src/batches/batch-room.ts";
+import { BatchRoom } from "../../src/batches/batch-service.ts";
 import { FakeModels } from "./fake-models.ts";
 
 const idleInference: Inference = {

@@ -1,4 +1,4 @@
-import { type Beat, type Card, type CardModel, PROTOCOL } from "../../src/fleet/card.ts";
+import { type Beat, type Card, type CardModel, PROTOCOL } from "../../src/fleet/members.ts";
 import type { FleetConnection, ReadMessage } from "../../src/fleet/fleet-connection.ts";
 
 /** What the parts of a fleet use of a connection. */

@@ -2,9 +2,9 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import { pino } from "pino";
 import { onTestFinished } from "vitest";
 import { configSchema } from "../../src/config/schema.ts";
-import { JetStreamPlace } from "../../src/fleet/batches/jetstream-place.ts";
+import { JetStreamPlace } from "../../src/fleet/batches/jetstream-store.ts";
 import { FleetConnection } from "../../src/fleet/fleet-connection.ts";
-import { SharingLog } from "../../src/fleet/jetstream/sharing-log.ts";
+import { SharingLog } from "../../src/fleet/jetstream/streams.ts";
 import { startNats } from "./nats-server.ts";
 
 /** A machine with the prefix "t" at a NATS server of its own with JetStream, for one test. */

@@ -1,5 +1,5 @@
 import { connect, type NatsConnection } from "@nats-io/transport-node";
-import { type Frame, readFrame } from "../../src/fleet/frame.ts";
+import { type Frame, readFrame } from "../../src/fleet/wire-format.ts";
 import type { TestDaemon } from "./start-daemon.ts";
 import { fleetOf, type TestFleet } from "./test-fleet.ts";
 

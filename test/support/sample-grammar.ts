@@ -1,5 +1,9 @@
-import type { GrammarChoices, GrammarPart, Grammar } from "../../src/schema/gbnf/grammar.ts";
-import { parseGbnf } from "../../src/schema/gbnf/parse-gbnf.ts";
+import {
+  type Grammar,
+  type GrammarChoices,
+  type GrammarPart,
+  parseGbnf,
+} from "../../src/schema/gbnf/parse-gbnf.ts";
 import { rangesOf } from "../../src/schema/text/code-points.ts";
 import { randomNumbers } from "./random-numbers.ts";
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { fileURLToPath } from "node:url";
-import { STOCK_WASM_PATH } from "../../src/engine/prepare-engine.ts";
+import { STOCK_WASM_PATH } from "../../src/engine/engine-image.ts";
 import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
 import type { TokenLogprob } from "../../src/engine/protocol/generation.ts";
 import type { AskedLine } from "./ask-comparison.ts";

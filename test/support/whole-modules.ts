@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { STOCK_WASM_PATH } from "../../src/engine/prepare-engine.ts";
+import { STOCK_WASM_PATH } from "../../src/engine/engine-image.ts";
 import { IMAGE_HEAP_BYTES, type StockFunction } from "../../wasm/changes.ts";
 import { buildEngineImage } from "../../wasm/engine-image.ts";
 import { link } from "../../wasm/linker/link.ts";

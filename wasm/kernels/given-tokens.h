@@ -2,7 +2,7 @@
 // that whatever it counts or draws is in the state that it would be in, and its choice is then replaced by the token that is
 // given. The tokens are guessed (speculation.h), so that they are read like a prompt, many in a step.
 //
-// The engine's script gives tokens (src/engine/core/answer-numbers.ts), and takes those that answers have (chosen-tokens.ts there).
+// The engine's script gives tokens (src/engine/core/answer-numbers.ts), and takes those that answers have (loop-request.ts there).
 #pragma once
 #include "server.h"
 

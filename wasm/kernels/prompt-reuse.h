@@ -31,7 +31,7 @@ static int is_awaiting(server_context *server, server_slot *slot) {
 }
 
 // Puts the slot that a request asks for where llama.cpp looks for it, which has only its HTTP server read it. The daemon has
-// waited until it is idle (src/inference/named-slot.ts): llama.cpp would put off a request for a busy one for ever.
+// waited until it is idle (src/inference/engine-queues.ts): llama.cpp would put off a request for a busy one for ever.
 INLINE void name_slot(const server_context *server, server_task *task) {
   const int32_t slot = task->asked_slot - 1;
   if ((uint32_t)TYPE_OF_TASK(task) > LAST_TASK_WITH_SLOT || slot < 0 || slot >= count_slots(server)) return;

@@ -1,5 +1,5 @@
 // Prompts that no slot holds any more, each with its tokens and what the cache had for them, in memory that the script
-// limits (src/engine/core/prompt-reuse.ts). The most recently used is the first; the last has to go when room is needed.
+// limits (src/engine/core/kernel-controls.ts). The most recently used is the first; the last has to go when room is needed.
 #pragma once
 #include "server.h"
 

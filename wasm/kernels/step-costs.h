@@ -30,7 +30,7 @@ _Static_assert(sizeof(step_costs) == 144, "stepCosts in memory-cells.ts");
 
 #define COSTS ((step_costs *)STEP_COSTS_CELL)
 #define IS_REHEARSAL (*(uint32_t *)GPU_REHEARSAL_CELL)
-// A step of the draft model, in hundredths of one of the model for one request. src/engine/core/draft-cost.ts tells it from the sizes of files.
+// A step of the draft model, in hundredths of one of the model for one request. src/engine/core/kernel-controls.ts tells it from the sizes of files.
 #define COST_OF_DRAFT (*(float *)COST_OF_DRAFT_CELL)
 
 // In hundredths of a request's share of a step.

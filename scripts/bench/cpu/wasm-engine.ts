@@ -1,6 +1,6 @@
 import { IMAGE_SHA256 } from "../../../wasm/engine-image.ts";
 import type { Engine } from "../../../src/engine/engine.ts";
-import { prepareEngine } from "../../../src/engine/prepare-engine.ts";
+import { prepareEngine } from "../../../src/engine/engine-image.ts";
 import type { Usage } from "../../../src/engine/protocol/generation.ts";
 import { createEngineStarter } from "../../../src/engine/start-engine.ts";
 import type { BenchEngine, BenchSettings, Workload } from "./bench-engine.ts";

@@ -1,6 +1,6 @@
 import { mkdirSync } from "node:fs";
 import os from "node:os";
-import { prepareEngine } from "../../../src/engine/prepare-engine.ts";
+import { prepareEngine } from "../../../src/engine/engine-image.ts";
 import { ensureBenchModel } from "../cpu/bench-models.ts";
 import { type HostCost, type HostCostTask, measureHostCost, nullSpec, type StepCost } from "./host-cost.ts";
 

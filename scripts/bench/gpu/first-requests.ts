@@ -5,7 +5,7 @@ import path from "node:path";
 import { promisify } from "node:util";
 import type { GpuAdapter } from "../../../src/engine/gpu/gpu-report.ts";
 import { programCacheVariables } from "../../../src/engine/gpu/program-cache.ts";
-import type { PreparedEngine } from "../../../src/engine/prepare-engine.ts";
+import type { PreparedEngine } from "../../../src/engine/engine-image.ts";
 import type { EngineSpec } from "../../../src/engine/protocol/engine-spec.ts";
 
 /** What a request is given and asked for: a short question, and enough of an answer to tell its rate. */

@@ -4,7 +4,7 @@ import { pathToFileURL } from "node:url";
 import { setEnvironmentData } from "node:worker_threads";
 import { generated } from "../../../test/support/generated.ts";
 import { EngineCore } from "../../../src/engine/core/engine-core.ts";
-import { findDawn } from "../../../src/engine/gpu/find-dawn.ts";
+import { findDawn } from "../../../src/engine/gpu/probe-gpu.ts";
 import { openEngineFiles } from "../../../src/engine/host/engine-files.ts";
 import { createNodePlatform } from "../../../src/engine/host/node-platform.ts";
 import { greedyRequest } from "./greedy-request.ts";

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import path from "node:path";
 import { promisify } from "node:util";
-import type { PreparedEngine } from "../../../src/engine/prepare-engine.ts";
+import type { PreparedEngine } from "../../../src/engine/engine-image.ts";
 import type { EngineSpec } from "../../../src/engine/protocol/engine-spec.ts";
 
 /** The only adapter of Dawn's backend that executes nothing. */

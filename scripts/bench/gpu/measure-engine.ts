@@ -1,6 +1,6 @@
 import type { Engine } from "../../../src/engine/engine.ts";
 import type { GpuAdapter } from "../../../src/engine/gpu/gpu-report.ts";
-import { prepareEngine } from "../../../src/engine/prepare-engine.ts";
+import { prepareEngine } from "../../../src/engine/engine-image.ts";
 import type { EngineSpec } from "../../../src/engine/protocol/engine-spec.ts";
 import { createEngineStarter } from "../../../src/engine/start-engine.ts";
 import { compareStarts, compareWarmUp } from "./first-requests.ts";

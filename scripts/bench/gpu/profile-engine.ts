@@ -4,12 +4,12 @@ import { setEnvironmentData } from "node:worker_threads";
 import { EngineCore } from "../../../src/engine/core/engine-core.ts";
 import { warmUp } from "../../../src/engine/core/warm-up.ts";
 import { deviceFlags } from "../../../src/engine/gpu/dawn.ts";
-import { findDawn } from "../../../src/engine/gpu/find-dawn.ts";
+import { findDawn } from "../../../src/engine/gpu/probe-gpu.ts";
 import type { GpuAdapter } from "../../../src/engine/gpu/gpu-report.ts";
 import { openEngineFiles } from "../../../src/engine/host/engine-files.ts";
 import { createNodePlatform } from "../../../src/engine/host/node-platform.ts";
 import type { EngineSpec } from "../../../src/engine/protocol/engine-spec.ts";
-import type { PreparedEngine } from "../../../src/engine/prepare-engine.ts";
+import type { PreparedEngine } from "../../../src/engine/engine-image.ts";
 import { greedyRequest } from "./greedy-request.ts";
 import { generated } from "../../../test/support/generated.ts";
 

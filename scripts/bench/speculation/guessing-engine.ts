@@ -1,5 +1,5 @@
 import type { Engine } from "../../../src/engine/engine.ts";
-import { prepareEngine } from "../../../src/engine/prepare-engine.ts";
+import { prepareEngine } from "../../../src/engine/engine-image.ts";
 import type { Sampling } from "../../../src/engine/protocol/generation.ts";
 import { createEngineStarter } from "../../../src/engine/start-engine.ts";
 import { generated } from "../../../test/support/generated.ts";

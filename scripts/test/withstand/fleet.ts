@@ -4,7 +4,7 @@ import os from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "@nats-io/transport-node";
-import { readFrame } from "../../../src/fleet/frame.ts";
+import { readFrame } from "../../../src/fleet/wire-format.ts";
 import { writeModel } from "../../../test/support/engine-fixture.ts";
 import { startNats } from "../../../test/support/nats-server.ts";
 import { startDaemon } from "../../../test/support/start-daemon.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { AnsweredLine, Batch, StoredFile, WaitingLine } from "../batch.ts";
-import { finalStatusSchema, problemsSchema, purposeSchema, statusSchema } from "../batch-schemas.ts";
+import { finalStatusSchema, problemsSchema, purposeSchema, statusSchema } from "../batch-store.ts";
 import type { Row } from "./database.ts";
 
 const fileRow = z.object({

@@ -12,10 +12,8 @@ import type {
   Viewer,
   WaitingLine,
 } from "../batch.ts";
-import { BatchesTable } from "./batches-table.ts";
+import { BatchesTable, FilesTable, LinesTable } from "./tables.ts";
 import { Database } from "./database.ts";
-import { FilesTable } from "./files-table.ts";
-import { LinesTable } from "./lines-table.ts";
 
 /** The store of one machine, in a database of SQLite. Its calls do not wait, so they cannot get between each other. */
 export class SqliteBatchStore implements BatchStore {

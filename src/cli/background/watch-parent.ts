@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { isRunning } from "../../engine/process-signals.ts";
+import { isRunning } from "../../engine/child-process.ts";
 
 /** An orphaned daemon does no harm for this long. */
 const LOOK_MS = 500;

@@ -1,13 +1,17 @@
 import path from "node:path";
-import type { z } from "zod";
-import { batchListSchema, batchSchema } from "../../dialects/openai/batches/batch-object.ts";
-import { fileListSchema, fileSchema } from "../../dialects/openai/batches/file-object.ts";
-import { CliError } from "../cli-error.ts";
-import { ApiError } from "../client/api-error.ts";
-import type { DaemonClient } from "../client/daemon-client.ts";
-import { EXIT } from "../exit-codes.ts";
-import { type BatchFile, uploadForm } from "./batch-file.ts";
-import { commonestCode } from "./commonest-code.ts";
+import { createInterface } from "node:readline";
+import { Readable } from "node:stream";
+import { z } from "zod";
+import {
+  batchListSchema,
+  batchSchema,
+  fileListSchema,
+  fileSchema,
+} from "../../dialects/openai/batches/batch-objects.ts";
+import { tryJson } from "../../json/json-values.ts";
+import { CliError, EXIT } from "../cli-error.ts";
+import { ApiError, type DaemonClient } from "../client/daemon-client.ts";
+import { type BatchFile, uploadForm } from "./batch-files.ts";
 
 export type BatchObject = z.input<typeof batchSchema>;
 
@@ -139,4 +143,28 @@ function isGone(error: unknown): boolean {
 
 function pathOf(id: string): string {
   return `/v1/batches/${encodeURIComponent(id)}`;
+}
+
+const errorSchema = z.looseObject({ code: z.string() });
+const lineSchema = z.looseObject({
+  error: errorSchema.nullish().catch(undefined),
+  response: z
+    .looseObject({ body: z.looseObject({ error: errorSchema.nullish() }) })
+    .nullish()
+    .catch(undefined),
+});
+
+/** The error code that most lines of a batch's error file have, and how many have it. */
+async function commonestCode(
+  pieces: AsyncIterable<Uint8Array>,
+): Promise<{ readonly code: string; readonly count: number } | undefined> {
+  const counts = new Map<string, number>();
+  const lines = createInterface({ input: Readable.from(pieces), crlfDelay: Number.POSITIVE_INFINITY });
+  for await (const line of lines) {
+    const { data } = lineSchema.safeParse(tryJson(line));
+    const code = (data?.error ?? data?.response?.body.error)?.code;
+    if (code !== undefined) counts.set(code, (counts.get(code) ?? 0) + 1);
+  }
+  const [commonest] = [...counts].toSorted(([, a], [, b]) => b - a);
+  return commonest && { code: commonest[0], count: commonest[1] };
 }

@@ -1,8 +1,7 @@
 import { createInterface, type Interface, type Key } from "node:readline";
 import { Writable } from "node:stream";
 import type { CliIo } from "../cli-io.ts";
-import { MessageLines } from "./message-lines.ts";
-import type { Prompter, PromptEvent } from "./prompter.ts";
+import { MessageLines, type Prompter, type PromptEvent } from "./prompter.ts";
 
 const PROMPT = "> ";
 const CONTINUATION = "... ";

@@ -1,11 +1,19 @@
-import { loadConfig, type LoadedConfig } from "../../config/load-config.ts";
+import { z } from "zod";
 import { ConfigError } from "../../config/config-error.ts";
+import { loadConfig, type LoadedConfig } from "../../config/load-config.ts";
 import { usageError } from "../cli-error.ts";
 import type { CliIo } from "../cli-io.ts";
-import type { ClientOptions } from "../options/client-command.ts";
-import { type Endpoint, localEndpoints, parseEndpoint } from "./endpoint.ts";
+import type { ClientOptions } from "../options/common-options.ts";
+import { DaemonClient } from "./daemon-client.ts";
+import { type Endpoint, localEndpoints, parseEndpoint } from "./send-request.ts";
 
-export interface DaemonAddress {
+/** A client of the daemon that the options name. It connects with its first request. */
+export function connect(io: CliIo, options: ClientOptions): DaemonClient {
+  const { endpoints, apiKey } = daemonAddress(io.env, options);
+  return new DaemonClient({ endpoints, apiKey, signal: io.signal });
+}
+
+interface DaemonAddress {
   /** Best first. */
   readonly endpoints: readonly Endpoint[];
   readonly apiKey: string | undefined;
@@ -45,4 +53,24 @@ function load(env: CliIo["env"], options: ClientOptions): LoadedConfig {
     if (error instanceof ConfigError) throw usageError(error.message);
     throw error;
   }
+}
+
+const statusSchema = z.object({ http_endpoint: z.string() });
+
+/** Where other programs of this machine reach the daemon over HTTP, without a slash at the end. */
+export async function httpAddress(
+  client: DaemonClient,
+  { endpoints, named }: DaemonAddress,
+): Promise<string> {
+  const [first] = endpoints;
+  if (named && first?.kind === "http") return withoutSlash(first.url);
+  const { http_endpoint: address } = await client.json(statusSchema, "GET", "/api/system/status");
+  const url = new URL(address);
+  // Browsers give threads and WebAssembly to pages of this machine only under its own name.
+  if (["0.0.0.0", "[::]"].includes(url.hostname)) url.hostname = "127.0.0.1";
+  return withoutSlash(url);
+}
+
+function withoutSlash(url: URL): string {
+  return url.href.replace(/\/$/, "");
 }

@@ -2,12 +2,9 @@ import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { z } from "zod";
-import { CliError } from "../cli-error.ts";
-import { EXIT } from "../exit-codes.ts";
-import { ApiError, errorBody } from "./api-error.ts";
-import { describeEndpoint, type Endpoint } from "./endpoint.ts";
-import { readLines } from "./read-lines.ts";
-import { ConnectError, sendRequest } from "./send-request.ts";
+import { ERROR_CODES, isErrorCode } from "../../errors/error-codes.ts";
+import { CliError, EXIT, type ExitCode } from "../cli-error.ts";
+import { ConnectError, describeEndpoint, type Endpoint, sendRequest } from "./send-request.ts";
 
 /** Characters shown of an answer that is not understood. */
 const SHOWN_CHARACTERS = 80;
@@ -209,4 +206,58 @@ function parseAs<Schema extends z.ZodType>(schema: Schema, json: string): z.inpu
   } catch {
     return undefined;
   }
+}
+
+/** The error body of every native route of the daemon, whole or as the last line of a stream. */
+const errorBody = z.object({
+  error: z.object({ message: z.string(), type: z.string(), code: z.string() }),
+});
+
+/**
+ * Codes and types are those of docs/errors.md. The code says most, also within a stream; the status decides for codes
+ * that this program does not know, such as a newer daemon's.
+ */
+function exitCodeFor(code: string, type: string, sent: number | undefined): ExitCode {
+  const status = isErrorCode(code) ? ERROR_CODES[code].status : sent;
+  if (status === 400 || status === 413) return EXIT.usage;
+  if (type === "not_found" || status === 404) return EXIT.notFound;
+  if (type === "conflict" || status === 409) return EXIT.conflict;
+  if (type === "overloaded" || status === 503 || status === 429) return EXIT.tryLater;
+  return EXIT.error;
+}
+
+const KEY_HINT = "The command line takes the key from SERVICE_API_KEY.";
+
+/** The daemon refused a request; `code` and `type` are its own. */
+export class ApiError extends CliError {
+  readonly type: string;
+  /** HTTP status; absent for an error within a stream. */
+  readonly status: number | undefined;
+
+  constructor(body: z.infer<typeof errorBody>, status?: number) {
+    const { message, type, code } = body.error;
+    super(
+      exitCodeFor(code, type, status),
+      code,
+      code === "unauthorized" ? `${message} ${KEY_HINT}` : message,
+    );
+    this.type = type;
+    this.status = status;
+  }
+}
+
+/**
+ * Splits a stream of bytes into its lines, without their ends; empty lines are left out. Throws what the stream
+ * throws. (node:readline would not: it swallows errors of its input.)
+ */
+export async function* readLines(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of bytes) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split(/\r?\n/);
+    rest = lines.pop() ?? "";
+    for (const line of lines) if (line.trim() !== "") yield line;
+  }
+  rest += decoder.decode();
+  if (rest.trim() !== "") yield rest;
 }

@@ -1,17 +1,12 @@
 import type { Command } from "commander";
 import { BatchClient, type BatchObject, FILE_NAME } from "../batch/batch-client.ts";
-import { readBatchFile } from "../batch/batch-file.ts";
+import { OutputFile, readBatchFile } from "../batch/batch-files.ts";
 import { followBatch } from "../batch/follow-batch.ts";
-import { OutputFile } from "../batch/output-file.ts";
-import { CliError, usageError } from "../cli-error.ts";
-import type { CliIo } from "../cli-io.ts";
-import { connect } from "../client/connect.ts";
-import { EXIT } from "../exit-codes.ts";
-import { clientCommand, type ClientOptions } from "../options/client-command.ts";
-import { commandLine } from "../terminal/command-line.ts";
-import { printable } from "../terminal/printable.ts";
-import { formatFields, formatTable } from "../terminal/table.ts";
-import { write, writeJson, writeLine } from "../terminal/write.ts";
+import { CliError, EXIT, usageError } from "../cli-error.ts";
+import { type CliIo, write, writeJson, writeLine } from "../cli-io.ts";
+import { connect } from "../client/daemon-address.ts";
+import { clientCommand, type ClientOptions } from "../options/common-options.ts";
+import { commandLine, formatFields, formatTable, printable } from "../terminal/format.ts";
 
 interface BatchOptions extends ClientOptions {
   output?: string;

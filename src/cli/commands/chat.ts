@@ -1,23 +1,20 @@
 import type { Command } from "commander";
-import { abortable } from "../../async/abortable.ts";
-import { startDaemonIfNone } from "../background/start-daemon-if-none.ts";
-import { Conversation } from "../chat/conversation.ts";
-import { PipedPrompter } from "../chat/piped-prompter.ts";
-import type { Prompter } from "../chat/prompter.ts";
-import { CliError, Interruption } from "../cli-error.ts";
-import type { CliIo } from "../cli-io.ts";
-import { connect } from "../client/connect.ts";
-import { lookForModel } from "../client/look-for-model.ts";
-import { EXIT } from "../exit-codes.ts";
-import { clientCommand, type ClientOptions } from "../options/client-command.ts";
+import { abortable } from "../../async/promises.ts";
+import { startDaemonIfNone } from "../background/start-daemon.ts";
+import { PipedPrompter, type Prompter } from "../chat/prompter.ts";
+import { CliError, EXIT, Interruption } from "../cli-error.ts";
+import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
+import { connect } from "../client/daemon-address.ts";
+import type { DaemonClient } from "../client/daemon-client.ts";
+import { lookForModel, withLoadedModel } from "../client/find-model.ts";
+import { clientCommand, type ClientOptions } from "../options/common-options.ts";
 import {
   generationFields,
   type GenerationOptions,
   withGenerationOptions,
 } from "../options/generation-options.ts";
-import { AnswerDisplay } from "../terminal/answer-display.ts";
-import { styleFor } from "../terminal/style.ts";
-import { writeLine } from "../terminal/write.ts";
+import { AnswerDisplay, type AnswerSummary, chatLineSchema } from "../terminal/answer-display.ts";
+import { styleFor } from "../terminal/format.ts";
 
 const HELP = `/clear        forget the conversation so far
 /bye          leave (or Ctrl-D)
@@ -84,12 +81,12 @@ async function converse(
     } else if (text === "/help" || text === "/?") await writeLine(io.stderr, HELP);
     else if (/^\/[a-z]+$/.test(text))
       await writeLine(io.stderr, `Unknown command ${text}; /help lists the commands.`);
-    else if (text !== "") await answer(io, prompter, conversation, event.text, options);
+    else if (text !== "") await chatAnswer(io, prompter, conversation, event.text, options);
   }
 }
 
 /** Shows the answer to one message. Ctrl-C cancels it, and an error ends it: the conversation goes on. */
-async function answer(
+async function chatAnswer(
   io: CliIo,
   prompter: Prompter,
   conversation: Conversation,
@@ -111,5 +108,71 @@ async function answer(
     else if (error instanceof CliError && io.stdin.isTTY)
       await writeLine(io.stderr, `daybreak: ${error.message}`);
     else throw error;
+  }
+}
+
+interface Message {
+  readonly role: "system" | "user" | "assistant";
+  readonly content: string;
+}
+
+interface ConversationOptions {
+  readonly system?: string | undefined;
+  readonly model?: string | undefined;
+  readonly hideThinking?: boolean | undefined;
+  /** Print the daemon's lines instead of the text in them. */
+  readonly json?: boolean | undefined;
+  /** Further fields of every request. */
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** A conversation with a model: keeps the messages so far, and requests and shows the next answer. */
+export class Conversation {
+  readonly #io: CliIo;
+  readonly #client: DaemonClient;
+  readonly #options: ConversationOptions;
+  #messages: Message[] = [];
+
+  constructor(io: CliIo, client: DaemonClient, options: ConversationOptions) {
+    this.#io = io;
+    this.#client = client;
+    this.#options = options;
+    this.clear();
+  }
+
+  /** Forgets everything but the system prompt. */
+  clear(): void {
+    const { system } = this.#options;
+    this.#messages = system === undefined ? [] : [{ role: "system", content: system }];
+  }
+
+  /**
+   * Sends a message and shows the answer as it comes. What has been shown of an answer stays part of the
+   * conversation when `signal` aborts it; a message without any answer does not.
+   */
+  async say(text: string, signal: AbortSignal): Promise<AnswerSummary | undefined> {
+    this.#messages.push({ role: "user", content: text });
+    const display = new AnswerDisplay(this.#io, this.#options);
+    let answer = "";
+    let summary: AnswerSummary | undefined;
+    try {
+      await withLoadedModel(this.#io, this.#client, this.#options.model, async () => {
+        const request = { ...this.#options.fields, messages: this.#messages, stream: true };
+        for await (const line of this.#client.lines(chatLineSchema, "POST", "/api/chat", request, signal)) {
+          if (this.#options.json) await writeJson(this.#io.stdout, line);
+          else {
+            await display.thinking(line.message.thinking ?? "");
+            await display.text(line.message.content);
+          }
+          answer += line.message.content;
+          if (line.done) summary = line;
+        }
+      });
+      return summary;
+    } finally {
+      await display.end();
+      if (answer !== "" || summary) this.#messages.push({ role: "assistant", content: answer });
+      else this.#messages.pop();
+    }
   }
 }

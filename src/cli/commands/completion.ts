@@ -1,10 +1,5 @@
-import { Argument, Command } from "commander";
-import type { CliIo } from "../cli-io.ts";
-import { bashCompletion } from "../completion/bash.ts";
-import { describeProgram } from "../completion/describe-program.ts";
-import { fishCompletion } from "../completion/fish.ts";
-import { zshCompletion } from "../completion/zsh.ts";
-import { write } from "../terminal/write.ts";
+import { Argument, Command, type Option } from "commander";
+import { type CliIo, write } from "../cli-io.ts";
 
 const SHELLS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion };
 
@@ -25,4 +20,236 @@ For this session, or as a line of the shell's startup file:
     const program = command.parent;
     if (program) await write(io.stdout, SHELLS[shell](describeProgram(program)));
   });
+}
+
+/** What can be completed at a place of the command line. */
+export type Completable =
+  | { readonly kind: "models" }
+  | { readonly kind: "files" }
+  | { readonly kind: "choices"; readonly values: readonly string[] }
+  /** Free text. */
+  | { readonly kind: "nothing" };
+
+export interface CompletableOption {
+  /** "-m", "--model": all its names. */
+  readonly names: readonly string[];
+  readonly description: string;
+  /** Absent when it takes no value. */
+  readonly value: Completable | undefined;
+}
+
+export interface CompletableCommand {
+  readonly names: readonly string[];
+  readonly description: string;
+  readonly options: readonly CompletableOption[];
+  /** What its arguments are; all of them are alike. */
+  readonly argument: Completable | undefined;
+}
+
+/** Reads off a program what a shell can complete, so that the scripts cannot differ from the commands. */
+export function describeProgram(program: Command): CompletableCommand[] {
+  return program.commands.map((command) => ({
+    names: [command.name(), ...command.aliases()],
+    description: command.description(),
+    options: [...command.options.filter((option) => !option.hidden).map(describeOption), HELP],
+    argument: describeArgument(command),
+  }));
+}
+
+const HELP: CompletableOption = { names: ["-h", "--help"], description: "show help", value: undefined };
+
+function describeOption(option: Option): CompletableOption {
+  const names = [option.short, option.long].filter((name) => name !== undefined);
+  const takesValue = option.required || option.optional;
+  const valueName = /[<[]([a-z]+)/.exec(option.flags)?.[1];
+  return {
+    names,
+    description: option.description,
+    value: takesValue ? completable(option.argChoices, option.attributeName(), valueName) : undefined,
+  };
+}
+
+function describeArgument(command: Command): Completable | undefined {
+  const [argument] = command.registeredArguments;
+  return argument && completable(argument.argChoices, argument.name(), argument.name());
+}
+
+function completable(choices: readonly string[] | undefined, name: string, valueName = ""): Completable {
+  if (choices) return { kind: "choices", values: choices };
+  if (name === "model" || name === "source") return { kind: "models" };
+  if (valueName === "file" || valueName === "path") return { kind: "files" };
+  return { kind: "nothing" };
+}
+
+/** Bash completion that does not need the bash-completion package, which not every system has. */
+export function bashCompletion(commands: readonly CompletableCommand[]): string {
+  const cases = commands.map((command) => {
+    const options = command.options.flatMap((option) => option.names).join(" ");
+    const values = command.options.flatMap((option) =>
+      option.value ? [`        ${option.names.join("|")}) ${action(option.value)}; return ;;`] : [],
+    );
+    return `    ${command.names.join("|")})
+      case "$previous" in
+${values.join("\n")}
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W "${options}" -- "$current"))
+      else
+        ${action(command.argument ?? { kind: "nothing" })}
+      fi ;;`;
+  });
+  const names = commands.flatMap((command) => command.names).join(" ");
+  return `# Completion of daybreak for bash.
+_daybreak_models() {
+  local IFS=$'\\n'
+  COMPREPLY=($(compgen -W "$(daybreak list --quiet 2>/dev/null)" -- "$current"))
+  # Bash splits words at colons: what stands before the last one is on the line already.
+  if [[ $current == *:* && $COMP_WORDBREAKS == *:* ]]; then
+    local before=\${current%"\${current##*:}"} index
+    for index in "\${!COMPREPLY[@]}"; do COMPREPLY[index]=\${COMPREPLY[index]#"$before"}; done
+  fi
+}
+_daybreak() {
+  local line=\${COMP_LINE:0:COMP_POINT}
+  # From the line: in COMP_WORDS a colon splits a model's name.
+  local current=\${line##*[[:space:]]} words
+  read -ra words <<<"\${line%"$current"}"
+  local previous=\${words[-1]}
+  COMPREPLY=()
+  if ((\${#words[@]} == 1)); then
+    COMPREPLY=($(compgen -W "${names} help --version --help" -- "$current"))
+    return
+  fi
+  case "\${words[1]}" in
+    help) COMPREPLY=($(compgen -W "${names}" -- "$current")) ;;
+${cases.join("\n")}
+  esac
+}
+complete -F _daybreak daybreak
+`;
+}
+
+function action(value: Completable): string {
+  switch (value.kind) {
+    case "models":
+      return "_daybreak_models";
+    case "files":
+      return 'compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))';
+    case "choices":
+      return `COMPREPLY=($(compgen -W "${value.values.join(" ")}" -- "$current"))`;
+    case "nothing":
+      break;
+  }
+  return ":";
+}
+
+/** Fish completion. */
+export function fishCompletion(commands: readonly CompletableCommand[]): string {
+  const lines = [
+    "# Completion of daybreak for fish.",
+    "function __daybreak_models",
+    "  daybreak list --quiet 2>/dev/null",
+    "end",
+    "complete -c daybreak -f",
+  ];
+  for (const command of commands) {
+    for (const name of command.names) {
+      lines.push(`complete -c daybreak -n __fish_use_subcommand -a ${name} -d ${quote(command.description)}`);
+    }
+    const condition = `-n ${quote(`__fish_seen_subcommand_from ${command.names.join(" ")}`)}`;
+    for (const option of command.options) {
+      const names = option.names.map((name) =>
+        name.startsWith("--") ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`,
+      );
+      const value = option.value ? ` ${fishAction(option.value, "-x", "-r -F")}` : "";
+      lines.push(
+        `complete -c daybreak ${condition} ${names.join(" ")}${value} -d ${quote(option.description)}`,
+      );
+    }
+    if (command.argument && command.argument.kind !== "nothing") {
+      lines.push(`complete -c daybreak ${condition} ${fishAction(command.argument, "", "-F")}`.trimEnd());
+    }
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+function fishAction(value: Completable, exclusive: string, files: string): string {
+  switch (value.kind) {
+    case "models":
+      return `${exclusive} -a '(__daybreak_models)'`.trim();
+    case "files":
+      return files;
+    case "choices":
+      return `${exclusive} -a ${quote(value.values.join(" "))}`.trim();
+    case "nothing":
+      break;
+  }
+  return exclusive;
+}
+
+function quote(text: string): string {
+  return `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
+}
+
+/** Zsh completion by _arguments. */
+export function zshCompletion(commands: readonly CompletableCommand[]): string {
+  const described = commands.flatMap((command) =>
+    command.names.map((name) => `    ${zshQuote(`${name}:${command.description}`)}`),
+  );
+  const cases = commands.map((command) => {
+    const specs = command.options.flatMap(optionSpecs);
+    if (command.argument) specs.push(zshQuote(`*:argument:${zshAction(command.argument)}`));
+    return `    ${command.names.join("|")})
+      _arguments -s \\
+        ${specs.join(" \\\n        ")} ;;`;
+  });
+  return `#compdef daybreak
+# Completion of daybreak for zsh.
+_daybreak_models() {
+  local -a models
+  models=(\${(f)"$(daybreak list --quiet 2>/dev/null)"})
+  compadd -a models
+}
+_daybreak() {
+  local -a commands
+  commands=(
+${described.join("\n")}
+  )
+  if ((CURRENT == 2)); then
+    _describe command commands
+    return
+  fi
+  local name=$words[2]
+  shift words
+  ((CURRENT--))
+  case $name in
+${cases.join("\n")}
+  esac
+}
+if [ "$funcstack[1]" = "_daybreak" ]; then _daybreak "$@"; else compdef _daybreak daybreak; fi
+`;
+}
+
+function optionSpecs(option: CompletableOption): string[] {
+  const description = option.description.replace(/[[\]:]/g, (character) => `\\${character}`);
+  const value = option.value ? `:value:${zshAction(option.value)}` : "";
+  return option.names.map((name) => zshQuote(`${name}[${description}]${value}`));
+}
+
+function zshAction(value: Completable): string {
+  switch (value.kind) {
+    case "models":
+      return "_daybreak_models";
+    case "files":
+      return "_files";
+    case "choices":
+      return `(${value.values.join(" ")})`;
+    case "nothing":
+      break;
+  }
+  return " ";
+}
+
+function zshQuote(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -1,11 +1,8 @@
 import { Command } from "commander";
-import { CliError } from "../cli-error.ts";
-import type { CliIo } from "../cli-io.ts";
-import type { Finding } from "../doctor/check.ts";
-import { EXIT } from "../exit-codes.ts";
-import { printable } from "../terminal/printable.ts";
-import { styleFor } from "../terminal/style.ts";
-import { writeJson, writeLine } from "../terminal/write.ts";
+import { CliError, EXIT } from "../cli-error.ts";
+import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
+import type { Finding } from "../doctor/run-checks.ts";
+import { printable, styleFor } from "../terminal/format.ts";
 
 /** Columns before a finding's message: the verdict and the name, with their gaps. */
 const VERDICT_COLUMNS = "problem".length + 2;
@@ -24,7 +21,7 @@ export function doctorCommand(io: CliIo): Command {
       // Only this command loads the checks.
       const [{ allChecks }, { readConfiguration }, { runChecks }] = await Promise.all([
         import("../doctor/all-checks.ts"),
-        import("../doctor/configuration-check.ts"),
+        import("../doctor/all-checks.ts"),
         import("../doctor/run-checks.ts"),
       ]);
       const read = readConfiguration(io.env, options);

@@ -1,12 +1,10 @@
 import type { Command } from "commander";
 import { z } from "zod";
 import { usageError } from "../cli-error.ts";
-import type { CliIo } from "../cli-io.ts";
-import { connect } from "../client/connect.ts";
-import { withLoadedModel } from "../client/with-loaded-model.ts";
-import { clientCommand, type ClientOptions } from "../options/client-command.ts";
-import { readStdin } from "../read-stdin.ts";
-import { writeJson } from "../terminal/write.ts";
+import { type CliIo, readStdin, writeJson } from "../cli-io.ts";
+import { connect } from "../client/daemon-address.ts";
+import { withLoadedModel } from "../client/find-model.ts";
+import { clientCommand, type ClientOptions } from "../options/common-options.ts";
 
 const embeddingsSchema = z.object({
   model: z.string(),

@@ -1,35 +1,30 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { Argument, type Command, Option } from "commander";
 import { z } from "zod";
-import { experimentResultSchema, type ExperimentResult } from "../../dialects/native/experiment.ts";
 import { modelFilesSchema } from "../../dialects/management/model-file-routes.ts";
-import { compareResults } from "../../experiments/compare-results.ts";
+import { type ExperimentResult, experimentResultSchema } from "../../dialects/native/experiment.ts";
+import { toError } from "../../errors/to-error.ts";
+import { compareResults, type Comparison } from "../../experiments/compare-results.ts";
 import {
   type Experiment,
   type ExperimentModelFile,
   parseExperiment,
   printExperiment,
 } from "../../experiments/experiment-file.ts";
-import { toError } from "../../errors/to-error.ts";
-import { runInChromium } from "../browser/run-in-chromium.ts";
-import { CliError, usageError } from "../cli-error.ts";
-import type { CliIo } from "../cli-io.ts";
-import { connect } from "../client/connect.ts";
+import { runInChromium } from "../browser/chromium.ts";
+import { CliError, EXIT, usageError } from "../cli-error.ts";
+import { type CliIo, write, writeJson, writeLine } from "../cli-io.ts";
+import { connect } from "../client/daemon-address.ts";
 import type { DaemonClient } from "../client/daemon-client.ts";
-import { modelPath } from "../client/model-path.ts";
-import { withLoadedModel } from "../client/with-loaded-model.ts";
-import { EXIT } from "../exit-codes.ts";
-import { clientCommand, type ClientOptions } from "../options/client-command.ts";
+import { modelPath, withLoadedModel } from "../client/find-model.ts";
+import { clientCommand, type ClientOptions, parseInteger, parseNumber } from "../options/common-options.ts";
 import {
   generationFields,
   type GenerationOptions,
   withGenerationOptions,
 } from "../options/generation-options.ts";
-import { parseInteger, parseNumber } from "../options/parse-number.ts";
 import { AnswerDisplay } from "../terminal/answer-display.ts";
-import { comparisonLines } from "../terminal/comparison-lines.ts";
-import { printable } from "../terminal/printable.ts";
-import { write, writeJson, writeLine } from "../terminal/write.ts";
+import { printable } from "../terminal/format.ts";
 
 interface ExperimentOptions extends ClientOptions, GenerationOptions {
   output?: string;
@@ -42,6 +37,9 @@ interface ExperimentOptions extends ClientOptions, GenerationOptions {
 
 /** The part of a model's description that says where it came from. */
 const originSchema = z.object({ source: z.string(), from: z.string().optional() });
+
+/** Tokens shown before the first that differs. */
+const SHOWN_BEFORE = 8;
 
 const ACTIONS = { record, run, diff };
 
@@ -238,4 +236,42 @@ async function save(file: string, experiment: Experiment): Promise<void> {
       error,
     );
   }
+}
+
+/**
+ * How two results of an experiment compare, for people.
+ * @param names of the two results
+ */
+export function comparisonLines(
+  { isSame, sameTokens, logprobDifference, ...first }: Comparison,
+  left: ExperimentResult,
+  right: ExperimentResult,
+  names: readonly [string, string],
+): string[] {
+  const logprobs =
+    logprobDifference === 0
+      ? "log-probabilities equal to the last bit"
+      : `log-probabilities differ by at most ${logprobDifference.toPrecision(3)}`;
+  if (isSame) return [`Same: ${sameTokens} tokens, ${logprobs}.`];
+  const lines = [
+    `Differs at token ${sameTokens + 1} (of ${left.tokens.length} and ${right.tokens.length}); until there ${logprobs}.`,
+  ];
+  for (const [name, token, { tokens }] of [
+    [names[0], first.left, left],
+    [names[1], first.right, right],
+  ] as const) {
+    const before = printable(
+      tokens
+        .slice(Math.max(0, sameTokens - SHOWN_BEFORE), sameTokens)
+        .map((each) => each.token)
+        .join(""),
+    );
+    lines.push(`  ${name.padEnd(8)} ${JSON.stringify(before)} + ${token ? shown(token) : "the end"}`);
+    if (token && token.top.length > 0) lines.push(`           of ${token.top.map(shown).join(", ")}`);
+  }
+  return lines;
+}
+
+function shown({ token, logprob }: { token: string; logprob: number }): string {
+  return `${printable(JSON.stringify(token))} (${(100 * Math.exp(logprob)).toFixed(1)} %)`;
 }

@@ -1,14 +1,10 @@
 import type { Command } from "commander";
 import type { z } from "zod";
-import { fleetSchema } from "../../dialects/management/fleet-schemas.ts";
-import { natsTrouble } from "../../dialects/management/nats-trouble.ts";
-import type { CliIo } from "../cli-io.ts";
-import { connect } from "../client/connect.ts";
-import { clientCommand, type ClientOptions } from "../options/client-command.ts";
-import { printable } from "../terminal/printable.ts";
-import { formatBytes } from "../terminal/quantity.ts";
-import { formatTable } from "../terminal/table.ts";
-import { writeJson, writeLine } from "../terminal/write.ts";
+import { fleetSchema, natsTrouble } from "../../dialects/management/machine-schemas.ts";
+import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
+import { connect } from "../client/daemon-address.ts";
+import { clientCommand, type ClientOptions } from "../options/common-options.ts";
+import { formatBytes, formatTable, printable } from "../terminal/format.ts";
 
 type Machine = z.infer<typeof fleetSchema>["machines"][number];
 type FleetModel = Machine["models"][number];

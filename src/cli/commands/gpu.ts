@@ -3,14 +3,11 @@ import { ConfigError } from "../../config/config-error.ts";
 import { loadConfig } from "../../config/load-config.ts";
 import type { Config } from "../../config/schema.ts";
 import type { ReportedAdapter } from "../../engine/gpu/gpu-report.ts";
-import { gpuJson } from "../../dialects/management/gpu-json.ts";
+import { gpuJson } from "../../dialects/management/machine-schemas.ts";
 import { usageError } from "../cli-error.ts";
-import type { CliIo } from "../cli-io.ts";
+import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
 import { configFlagOptions, configFlags } from "../options/config-flag-options.ts";
-import { printable } from "../terminal/printable.ts";
-import { formatBytes } from "../terminal/quantity.ts";
-import { formatFields } from "../terminal/table.ts";
-import { writeJson, writeLine } from "../terminal/write.ts";
+import { formatBytes, formatFields, printable } from "../terminal/format.ts";
 
 type GpuOptions = Readonly<Record<string, unknown>> & { readonly json?: boolean; readonly config?: string };
 

@@ -1,18 +1,14 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import type { Command } from "commander";
-import { type ImportLine, importLineSchema } from "../../dialects/management/import-schemas.ts";
+import { type ImportLine, importLineSchema } from "../../dialects/management/model-schemas.ts";
 import { isStore, storeFolders } from "../../models/folders/known-stores.ts";
-import { CliError } from "../cli-error.ts";
-import type { CliIo } from "../cli-io.ts";
-import { connect } from "../client/connect.ts";
-import { EXIT } from "../exit-codes.ts";
-import { clientCommand, type ClientOptions } from "../options/client-command.ts";
-import { DownloadDisplay } from "../terminal/download-display.ts";
-import { printable } from "../terminal/printable.ts";
-import { formatBytes } from "../terminal/quantity.ts";
-import { formatTable } from "../terminal/table.ts";
-import { writeJson, writeLine } from "../terminal/write.ts";
+import { CliError, EXIT } from "../cli-error.ts";
+import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
+import { connect } from "../client/daemon-address.ts";
+import { clientCommand, type ClientOptions } from "../options/common-options.ts";
+import { DownloadDisplay } from "../terminal/progress-display.ts";
+import { formatBytes, formatTable, printable } from "../terminal/format.ts";
 
 interface ImportOptions extends ClientOptions {
   from: string;

@@ -1,18 +1,14 @@
+import { type ChildProcess, spawn, type SpawnOptions } from "node:child_process";
 import { Argument, type Command } from "commander";
-import { startDaemonIfNone } from "../background/start-daemon-if-none.ts";
-import { CliError } from "../cli-error.ts";
-import type { CliIo } from "../cli-io.ts";
-import { connect } from "../client/connect.ts";
-import { daemonAddress } from "../client/daemon-address.ts";
-import { httpAddress } from "../client/http-address.ts";
-import { EXIT } from "../exit-codes.ts";
+import { runChild } from "../../launch/hand-over.mjs";
+import { startDaemonIfNone } from "../background/start-daemon.ts";
+import { CliError, EXIT, ProgramEnded } from "../cli-error.ts";
+import { type CliIo, writeJson } from "../cli-io.ts";
+import { connect, daemonAddress, httpAddress } from "../client/daemon-address.ts";
 import { findInPath } from "../find-program.ts";
 import { CODING_AGENTS } from "../launch/coding-agents.ts";
 import { LEAST_AGENT_CONTEXT, loadForAgent } from "../launch/load-for-agent.ts";
-import { runAgent } from "../launch/run-agent.ts";
-import { clientCommand, type ClientOptions } from "../options/client-command.ts";
-import { parseInteger } from "../options/parse-number.ts";
-import { writeJson } from "../terminal/write.ts";
+import { clientCommand, type ClientOptions, parseInteger } from "../options/common-options.ts";
 
 interface LaunchOptions extends ClientOptions {
   model?: string;
@@ -55,4 +51,36 @@ export function launchCommand(io: CliIo): Command {
       if (options.json) return writeJson(io.stdout, { model, context_size: contextSize, ...run });
       await runAgent(run.program, run.args, run.env);
     });
+}
+
+/** Windows runs these by its shell alone. */
+const SHELL_SCRIPT = /\.(?:cmd|bat)$/i;
+
+/**
+ * Goes on with another program in place of this one: it gets the terminal and every signal, and its exit code is this
+ * process's.
+ * @throws ProgramEnded when the program has ended, or cannot be started
+ */
+export async function runAgent(
+  program: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<never> {
+  Object.assign(process.env, env);
+  if (SHELL_SCRIPT.test(program)) {
+    await runChild(process.env["ComSpec"] ?? "cmd.exe", shellArguments(program, args), {
+      spawn: spawnVerbatim,
+    });
+  } else await runChild(program, args);
+  throw new ProgramEnded(Number(process.exitCode ?? 0));
+}
+
+/** What makes cmd.exe run a script with these arguments as they are. */
+export function shellArguments(program: string, args: readonly string[]): string[] {
+  const quoted = [program, ...args].map((word) => `"${word.replaceAll('"', '""')}"`);
+  return ["/d", "/s", "/c", `"${quoted.join(" ")}"`];
+}
+
+function spawnVerbatim(file: string, args: readonly string[], options: SpawnOptions): ChildProcess {
+  return spawn(file, args, { ...options, windowsVerbatimArguments: true });
 }

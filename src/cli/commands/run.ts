@@ -2,24 +2,19 @@ import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
 import type { z } from "zod";
 import { toError } from "../../errors/to-error.ts";
-import { startDaemonIfNone } from "../background/start-daemon-if-none.ts";
+import { startDaemonIfNone } from "../background/start-daemon.ts";
 import { chat } from "./chat.ts";
 import { usageError } from "../cli-error.ts";
-import type { CliIo } from "../cli-io.ts";
-import { generateLineSchema } from "../client/answer-lines.ts";
-import { connect } from "../client/connect.ts";
-import { modelFirst } from "../client/model-first.ts";
-import { withLoadedModel } from "../client/with-loaded-model.ts";
-import { clientCommand, type ClientOptions } from "../options/client-command.ts";
+import { type CliIo, readStdin, writeJson } from "../cli-io.ts";
+import { AnswerDisplay, generateLineSchema } from "../terminal/answer-display.ts";
+import { connect } from "../client/daemon-address.ts";
+import { modelFirst, withLoadedModel } from "../client/find-model.ts";
+import { clientCommand, type ClientOptions, collect } from "../options/common-options.ts";
 import {
   generationFields,
   type GenerationOptions,
   withGenerationOptions,
 } from "../options/generation-options.ts";
-import { collect } from "../options/collect.ts";
-import { readStdin } from "../read-stdin.ts";
-import { AnswerDisplay } from "../terminal/answer-display.ts";
-import { writeJson } from "../terminal/write.ts";
 
 interface RunOptions extends ClientOptions, GenerationOptions {
   image?: string[];

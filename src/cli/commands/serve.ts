@@ -2,9 +2,8 @@ import { Command } from "commander";
 import { ConfigError } from "../../config/config-error.ts";
 import { loadConfig, type LoadedConfig } from "../../config/load-config.ts";
 import { parentGone, runsBelowNpm } from "../background/watch-parent.ts";
-import { CliError, usageError } from "../cli-error.ts";
+import { CliError, EXIT, usageError } from "../cli-error.ts";
 import type { CliIo } from "../cli-io.ts";
-import { EXIT } from "../exit-codes.ts";
 import { configFlagOptions, configFlags } from "../options/config-flag-options.ts";
 
 type ServeOptions = Readonly<Record<string, unknown>> & { readonly config?: string };
@@ -20,7 +19,7 @@ export function serveCommand(io: CliIo): Command {
     // Only this command loads the daemon with all its imports, so the others start faster.
     const [{ runDaemon }, { DaemonStartError }] = await Promise.all([
       import("../../daemon/run-daemon.ts"),
-      import("../../daemon/daemon-start-error.ts"),
+      import("../../daemon/listen.ts"),
     ]);
     const stop = runsBelowNpm(io.env)
       ? AbortSignal.any([io.stopSignal, parentGone(process.connected)])

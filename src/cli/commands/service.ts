@@ -1,27 +1,23 @@
 import { Argument, Command } from "commander";
 import { fileURLToPath } from "node:url";
-import { CliError, usageError } from "../cli-error.ts";
-import type { CliIo } from "../cli-io.ts";
+import { CliError, EXIT, usageError } from "../cli-error.ts";
+import { type CliIo, write, writeJson, writeLine } from "../cli-io.ts";
 import { DaemonClient } from "../client/daemon-client.ts";
-import { localEndpoints } from "../client/endpoint.ts";
-import { EXIT } from "../exit-codes.ts";
-import { findInstallation } from "../install/installation.ts";
-import { packageRoot } from "../install/package-root.ts";
-import { stablePath } from "../install/stable-path.ts";
+import { localEndpoints } from "../client/send-request.ts";
+import { findInstallation, packageRoot, stablePath } from "../install/installation.ts";
 import { PACKAGE_FOLDER } from "../package-folder.ts";
 import {
+  closedToOthers,
   installService,
   serviceReport,
   type ServiceReport,
+  serviceSettings,
+  type ServiceSettings,
   uninstallService,
-} from "../service/change-service.ts";
+} from "../service/install-service.ts";
 import { findManager } from "../service/find-manager.ts";
-import { closedToOthers } from "../service/others-can-read.ts";
-import { toolRunner } from "../service/run-tool.ts";
-import type { ServiceManager } from "../service/service-manager.ts";
-import { serviceSettings, type ServiceSettings } from "../service/service-settings.ts";
-import { formatFields } from "../terminal/table.ts";
-import { write, writeJson, writeLine } from "../terminal/write.ts";
+import { type ServiceManager, toolRunner } from "../service/service-manager.ts";
+import { formatFields } from "../terminal/format.ts";
 
 interface ServiceOptions {
   readonly system?: boolean;

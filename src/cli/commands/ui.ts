@@ -1,13 +1,10 @@
 import { Argument, Command } from "commander";
 import { isOrigin } from "../../dialects/management/page-policy.ts";
 import { toError } from "../../errors/to-error.ts";
-import { CliError, usageError } from "../cli-error.ts";
-import type { CliIo } from "../cli-io.ts";
-import { EXIT } from "../exit-codes.ts";
-import { collect } from "../options/collect.ts";
-import { printable } from "../terminal/printable.ts";
-import { formatBytes } from "../terminal/quantity.ts";
-import { writeJson, writeLine } from "../terminal/write.ts";
+import { CliError, EXIT, usageError } from "../cli-error.ts";
+import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
+import { collect } from "../options/common-options.ts";
+import { formatBytes, printable } from "../terminal/format.ts";
 
 interface UiOptions {
   readonly hub?: string;

@@ -1,12 +1,10 @@
 import { Command } from "commander";
+import { z } from "zod";
 import { packageVersion } from "../../daemon/package-version.ts";
-import type { CliIo } from "../cli-io.ts";
-import { isNewer } from "../install/compare-versions.ts";
-import { findInstallation, type Installation } from "../install/installation.ts";
-import { newestRelease, type Release } from "../install/newest-release.ts";
-import { packageRoot } from "../install/package-root.ts";
-import { printable } from "../terminal/printable.ts";
-import { writeJson, writeLine } from "../terminal/write.ts";
+import { reasonOf } from "../../errors/reason-of.ts";
+import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
+import { findInstallation, type Installation, packageRoot } from "../install/installation.ts";
+import { printable } from "../terminal/format.ts";
 
 const REGISTRY = "https://registry.npmjs.org/";
 
@@ -53,4 +51,92 @@ function toJson(version: string, release: Release, installation: Installation): 
     ...(!known && { problem: release.unknown }),
     installation: { kind, folder, command, advice: further },
   };
+}
+
+/** A registry answers within a second; advice is not worth a longer wait. */
+const DEADLINE_MS = 4000;
+
+const releaseSchema = z.object({
+  version: z.string(),
+  // Another package may have this name.
+  bin: z.object({ daybreak: z.string() }),
+});
+
+/** What the package registry says: its newest release, or why none is known. */
+export type Release = { readonly version: string } | { readonly unknown: string };
+
+interface ReleaseQuestion {
+  /** Address of an npm registry. */
+  readonly registry: string;
+  readonly fetch: typeof fetch;
+  readonly signal: AbortSignal;
+  readonly deadlineMs?: number;
+}
+
+/** Asks a registry of npm for the newest release. Rejects with the signal's reason only. */
+export async function newestRelease(question: ReleaseQuestion): Promise<Release> {
+  const { registry, signal, deadlineMs = DEADLINE_MS } = question;
+  const address = URL.parse("daybreak/latest", registry.endsWith("/") ? registry : `${registry}/`);
+  if (address === null) return { unknown: `${registry} is not a registry address` };
+  const { hostname } = address;
+  const late = AbortSignal.timeout(deadlineMs);
+  try {
+    const answer = await question.fetch(address, { signal: AbortSignal.any([signal, late]) });
+    if (answer.status === 404) return { unknown: `${hostname} has no package with that name` };
+    if (!answer.ok) return { unknown: `${hostname} answers with status ${answer.status}` };
+    const release = releaseSchema.safeParse(await answer.json());
+    if (release.success) return { version: release.data.version };
+    return { unknown: `the package with that name at ${hostname} is another program` };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (late.aborted) return { unknown: `${hostname} has not answered within ${deadlineMs / 1000} s` };
+    return { unknown: `${hostname} cannot be reached (${innermostReason(error)})` };
+  }
+}
+
+/** fetch hides the reason in the cause of "fetch failed". */
+function innermostReason(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.cause instanceof AggregateError) return innermostReason(error.cause.errors[0]);
+  return error.cause instanceof Error ? innermostReason(error.cause) : reasonOf(error);
+}
+
+/**
+ * Whether a version comes after another, as semver.org orders them. The numbers of a prerelease are compared as numbers,
+ * and a prerelease comes before its release.
+ */
+export function isNewer(version: string, than: string): boolean {
+  const [a, b] = [parts(version), parts(than)];
+  return (compare(a.core, b.core) || comparePrereleases(a.prerelease, b.prerelease)) > 0;
+}
+
+function parts(version: string): { core: readonly string[]; prerelease: readonly string[] } {
+  const [text = ""] = version.split("+");
+  const [core = "", ...prerelease] = text.split("-");
+  return {
+    core: core.split("."),
+    prerelease: prerelease.length === 0 ? [] : prerelease.join("-").split("."),
+  };
+}
+
+function comparePrereleases(a: readonly string[], b: readonly string[]): number {
+  if (a.length === 0 || b.length === 0) return b.length - a.length;
+  return compare(a, b);
+}
+
+function compare(a: readonly string[], b: readonly string[]): number {
+  for (let index = 0; index < Math.max(a.length, b.length); index++) {
+    const [x, y] = [a[index], b[index]];
+    if (x === undefined || y === undefined) return x === undefined ? -1 : 1;
+    const [m, n] = [Number(x), Number(y)];
+    const order = Number.isNaN(m) || Number.isNaN(n) ? compareTexts(x, y, m, n) : m - n;
+    if (order !== 0) return order;
+  }
+  return 0;
+}
+
+/** Numbers come before words. */
+function compareTexts(x: string, y: string, m: number, n: number): number {
+  if (Number.isNaN(m) !== Number.isNaN(n)) return Number.isNaN(m) ? 1 : -1;
+  return x < y ? -1 : x > y ? 1 : 0;
 }

@@ -1,19 +1,16 @@
+import { ConfigError } from "../../config/config-error.ts";
+import { defaultConfigFile } from "../../config/default-paths.ts";
+import { loadConfig, type LoadedConfig } from "../../config/load-config.ts";
+import { configSchema } from "../../config/schema.ts";
+import { packageVersion } from "../../daemon/package-version.ts";
 import { GpuFinder } from "../../engine/gpu/gpu-finder.ts";
 import { SandboxFinder, type WallState } from "../../engine/walls/sandbox-finder.ts";
-import { packageVersion } from "../../daemon/package-version.ts";
 import { http1Fetch } from "../../models/hub/remote/http1-fetch.ts";
-import { cacheCheck } from "./cache-check.ts";
-import type { Check } from "./check.ts";
-import { configurationCheck, type ReadConfiguration } from "./configuration-check.ts";
-import { daemonCheck } from "./daemon-check.ts";
-import { type DaemonLook, lookForDaemon } from "./daemon-look.ts";
-import { fleetCheck } from "./fleet-check.ts";
-import { gpuCheck } from "./gpu-check.ts";
+import { daemonCheck, type DaemonLook, fleetCheck, lookForDaemon } from "./daemon-checks.ts";
 import { hubCheck } from "./hub-check.ts";
-import { memoryCheck } from "./memory-check.ts";
-import { modelsCheck } from "./models-check.ts";
-import { runtimeCheck } from "./runtime-check.ts";
-import { wallCheck } from "./wall-check.ts";
+import { gpuCheck, memoryCheck, runtimeCheck, wallCheck } from "./machine-checks.ts";
+import { type Check, note, ok, problem } from "./run-checks.ts";
+import { cacheCheck, modelsCheck } from "./storage-checks.ts";
 
 /** All checks of this machine and installation, in the order in which they are shown. */
 export function allChecks(
@@ -58,4 +55,42 @@ async function wallOf(daemon: Promise<DaemonLook>, mode: WallState["mode"]): Pro
   // Throws where one is required and none works: the state says so too.
   await wall.find().catch(() => undefined);
   return wall.state;
+}
+
+const NAME = "Configuration";
+
+/** What was read, or why nothing could be. */
+export type ReadConfiguration = LoadedConfig & { readonly error?: string };
+
+/** Reads the configuration; when it is wrong, the defaults, which the other checks can still use. */
+export function readConfiguration(
+  env: NodeJS.ProcessEnv,
+  { config: file, socket }: { config?: string; socket?: string },
+): ReadConfiguration {
+  try {
+    return loadConfig({ env, file, flags: { socket } });
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const config = configSchema.parse({});
+    return { config, file: undefined, warnings: [], origins: new Map(), error: error.message };
+  }
+}
+
+/** The configuration's file and variables. */
+export function configurationCheck(read: ReadConfiguration, env: NodeJS.ProcessEnv): Check {
+  const look = () => {
+    const { file, warnings, error } = read;
+    if (error !== undefined) {
+      return problem(NAME, error, "Correct it (docs/configuration.md); the checks below use the defaults.");
+    }
+    if (warnings.length === 0)
+      return ok(NAME, file === undefined ? noFile(defaultConfigFile(env)) : `valid: ${file}`);
+    const what = file === undefined ? "none is read" : `valid: ${file}`;
+    return note(NAME, `${what}; the daemon warns when it starts`, warnings.join(" "));
+  };
+  return { name: NAME, deadlineMs: 5000, look: async () => [look()] };
+}
+
+function noFile(place: string | undefined): string {
+  return place === undefined ? "no file" : `no file; one could be at ${place}`;
 }

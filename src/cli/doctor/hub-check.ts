@@ -1,8 +1,8 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import { HubNetworkFailure } from "../../models/hub/remote/hub-error.ts";
 import { discard, HubFetch } from "../../models/hub/remote/hub-fetch.ts";
-import { formatDuration } from "../terminal/quantity.ts";
-import { type Check, type Finding, note, ok, problem } from "./check.ts";
+import { formatDuration } from "../terminal/format.ts";
+import { type Check, type Finding, note, ok, problem } from "./run-checks.ts";
 
 const [NAME, TOKEN, CLOCK] = ["Hub", "Hub token", "Clock"];
 

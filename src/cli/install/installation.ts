@@ -1,5 +1,7 @@
-import { existsSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { PACKAGE_FOLDER } from "../package-folder.ts";
 
 /** How this program was installed, and so how it is updated. */
 export interface Installation {
@@ -115,4 +117,38 @@ function unpacked(root: string): Installation {
     command: undefined,
     advice: "Replace the folder with the archive of the newer version.",
   };
+}
+
+/** The folder of the package: the repository, or the one around `dist`. */
+export function packageRoot(): string {
+  const folder = path.resolve(fileURLToPath(PACKAGE_FOLDER));
+  return stablePath(path.basename(folder) === "dist" ? path.dirname(folder) : folder);
+}
+
+/** Paths that contain a version, and the name of the same file that updates keep. */
+const VERSIONED: readonly (readonly [RegExp, string])[] = [
+  // Homebrew: /opt/homebrew/Cellar/node/26.1.0/bin/node is /opt/homebrew/opt/node/bin/node.
+  [/\/Cellar\/([^/]+)\/[^/]+\//, "/opt/$1/"],
+  // pnpm: node_modules/.pnpm/daybreak@1.0.0/node_modules/daybreak is node_modules/daybreak.
+  [/([/\\]node_modules)[/\\]\.pnpm[/\\][^/\\]+[/\\]node_modules(?=[/\\])/, "$1"],
+];
+
+/**
+ * Another name of the same file that an update in place leaves valid; the file's own name where there is none.
+ * @param realPath resolves links; throws for what is not there
+ */
+export function stablePath(file: string, realPath: (file: string) => string = realpathSync): string {
+  for (const [versioned, stable] of VERSIONED) {
+    const name = file.replace(versioned, stable);
+    if (name !== file && isSame(name, file, realPath)) return name;
+  }
+  return file;
+}
+
+function isSame(name: string, file: string, realPath: (file: string) => string): boolean {
+  try {
+    return realPath(name) === realPath(file);
+  } catch {
+    return false;
+  }
 }

@@ -1,13 +1,10 @@
 import { z } from "zod";
 import { loadResultSchema } from "../../dialects/management/model-schemas.ts";
-import { reachableContext } from "../../models/loading/context-choice.ts";
-import { CliError } from "../cli-error.ts";
-import type { CliIo } from "../cli-io.ts";
-import { ApiError } from "../client/api-error.ts";
-import type { DaemonClient } from "../client/daemon-client.ts";
-import { modelPath } from "../client/model-path.ts";
-import { EXIT } from "../exit-codes.ts";
-import { writeLine } from "../terminal/write.ts";
+import { reachableContext } from "../../models/loading/choose-settings.ts";
+import { CliError, EXIT } from "../cli-error.ts";
+import { type CliIo, writeLine } from "../cli-io.ts";
+import { ApiError, type DaemonClient } from "../client/daemon-client.ts";
+import { modelPath } from "../client/find-model.ts";
 
 /** Agents begin with 8,000 to 20,000 tokens of instructions and tools; the rest is for the work. */
 const AGENT_CONTEXT = 32_768;

@@ -2,7 +2,7 @@ import { Option } from "commander";
 import { type ConfigOption, configOptions } from "../../config/config-options.ts";
 import type { ConfigFlags } from "../../config/load-config.ts";
 import { configSchema } from "../../config/schema.ts";
-import { collect } from "./collect.ts";
+import { collect } from "./common-options.ts";
 
 /** Short names of flags that are often typed by hand. */
 const SHORT_FLAGS: Readonly<Record<string, string>> = {

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
 import { toError } from "../../errors/to-error.ts";
 import { usageError } from "../cli-error.ts";
-import { parseInteger, parseNumber } from "./parse-number.ts";
+import { parseInteger, parseNumber } from "./common-options.ts";
 
 /** What `run` and `chat` may ask of a generation. */
 export interface GenerationOptions {

@@ -1,11 +1,10 @@
+import { readFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { usageError } from "../cli-error.ts";
-import { gpuGroups } from "./gpu-groups.ts";
 import { launchd } from "./launchd.ts";
 import type { ServiceManager, ServiceProgram } from "./service-manager.ts";
-import { systemd } from "./systemd.ts";
-import type { SystemdScope } from "./systemd-unit.ts";
+import { systemd, type SystemdScope } from "./systemd.ts";
 import { taskScheduler } from "./task-scheduler.ts";
 
 interface ManagerQuestion {
@@ -60,5 +59,18 @@ function accountHere(): Pick<os.UserInfo<string>, "username" | "homedir"> {
     throw usageError(
       "The system does not know this account, so it cannot have services. As root, install one for the system with --system.",
     );
+  }
+}
+
+/** Groups to which Linux systems give the devices of GPUs. */
+const GROUPS = ["video", "render"];
+
+/** Those of them that this system has: systemd starts no unit that names others. */
+export function gpuGroups(file = "/etc/group"): readonly string[] {
+  try {
+    const lines = readFileSync(file, "utf8").split("\n");
+    return GROUPS.filter((group) => lines.some((line) => line.startsWith(`${group}:`)));
+  } catch {
+    return [];
   }
 }

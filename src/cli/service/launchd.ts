@@ -5,8 +5,8 @@ import {
   type ServiceManager,
   type ServiceProgram,
   type ToolCall,
+  xmlText,
 } from "./service-manager.ts";
-import { xmlText } from "./xml.ts";
 
 interface LaunchdOptions {
   readonly program: ServiceProgram;

@@ -1,3 +1,6 @@
+import { execFile, type ExecFileException } from "node:child_process";
+import { CliError, EXIT } from "../cli-error.ts";
+
 /** One program that the system's service manager brings along, with its arguments. */
 export type ToolCall = readonly [program: string, ...args: string[]];
 
@@ -51,3 +54,42 @@ export const MARK = "Made by: daybreak service install";
 
 /** The service's name, in the way of the system. */
 export const SERVICE_NAME = "daybreak";
+
+/** Runs a program of the system's to its end. */
+export type RunTool = (call: ToolCall) => Promise<ToolResult>;
+
+/** With the environment given, PATH included. Rejects with a CliError when there is no such program. */
+export function toolRunner(env: NodeJS.ProcessEnv, signal: AbortSignal): RunTool {
+  return async ([program, ...args]) =>
+    await new Promise((resolve, reject) => {
+      execFile(program, args, { env, signal, windowsHide: true }, (error, stdout, stderr) => {
+        if (signal.aborted) reject(signal.reason);
+        else if (error === null) resolve({ code: 0, stdout, stderr });
+        else if (typeof error.code === "number") resolve({ code: error.code, stdout, stderr });
+        else reject(serviceError(`${program} cannot be run: ${toolReason(error)}.`));
+      });
+    });
+}
+
+function toolReason(error: ExecFileException): string {
+  return error.code === "ENOENT"
+    ? `there is no such program, so Daybreak does not know this system's service manager; configure it to run "daybreak serve"`
+    : error.message;
+}
+
+/** The service manager failed. */
+export function serviceError(message: string): CliError {
+  return new CliError(EXIT.error, "service_failed", message);
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+};
+
+/** A text as content of an XML element. */
+export function xmlText(text: string): string {
+  return text.replaceAll(/[&<>"]/g, (character) => ENTITIES[character] ?? character);
+}

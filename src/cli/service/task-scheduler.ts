@@ -1,6 +1,5 @@
 import path from "node:path";
-import { MARK, type ServiceManager, type ServiceProgram } from "./service-manager.ts";
-import { xmlText } from "./xml.ts";
+import { MARK, type ServiceManager, type ServiceProgram, xmlText } from "./service-manager.ts";
 
 const TASK = "Daybreak";
 

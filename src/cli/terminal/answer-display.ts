@@ -1,8 +1,6 @@
-import type { CliIo } from "../cli-io.ts";
-import { printable } from "./printable.ts";
-import { formatDuration } from "./quantity.ts";
-import { styleFor } from "./style.ts";
-import { write, writeLine } from "./write.ts";
+import { z } from "zod";
+import { type CliIo, write, writeLine } from "../cli-io.ts";
+import { formatDuration, printable, styleFor } from "./format.ts";
 
 /** Numbers that the last line of an answer carries. */
 export interface AnswerSummary {
@@ -72,3 +70,27 @@ export class AnswerDisplay {
     await writeLine(stderr, styleFor(stderr, env).dim(`[${parts.join(", ")}]`));
   }
 }
+
+const summaryFields = {
+  done: z.boolean(),
+  done_reason: z.string().optional(),
+  total_duration_ms: z.number().optional(),
+  prompt_tokens: z.number().optional(),
+  completion_tokens: z.number().optional(),
+  tokens_per_second: z.number().optional(),
+};
+
+/** A line of a streamed POST /api/generate, or its whole answer: only what the CLI needs. */
+export const generateLineSchema = z.object({
+  model: z.string(),
+  response: z.string(),
+  thinking: z.string().optional(),
+  ...summaryFields,
+});
+
+/** A line of a streamed POST /api/chat, or its whole answer. */
+export const chatLineSchema = z.object({
+  model: z.string(),
+  message: z.object({ role: z.string(), content: z.string(), thinking: z.string().optional() }),
+  ...summaryFields,
+});

@@ -2,14 +2,11 @@ import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { text } from "node:stream/consumers";
 import { buildEngineImage, IMAGE_SHA256 } from "../../../wasm/engine-image.ts";
-import { BrowserScripts, compatWasm } from "../../daemon/browser-scripts.ts";
-import { pageFile } from "../../daemon/page-file.ts";
-import { FRAME_FILES, UI_FILES } from "../../dialects/management/page-files.ts";
-import { isKept, pageList, sha256Of } from "../../dialects/management/page-list.ts";
+import { BrowserScripts, compatWasm, pageFile } from "../../daemon/package-files.ts";
+import { FRAME_FILES, isKept, pageList, sha256Of, UI_FILES } from "../../dialects/management/page-files.ts";
 import { elementPolicy, HUB_ORIGINS } from "../../dialects/management/page-policy.ts";
-import { STOCK_WASM_PATH } from "../../engine/prepare-engine.ts";
-import { CliError } from "../cli-error.ts";
-import { EXIT } from "../exit-codes.ts";
+import { STOCK_WASM_PATH } from "../../engine/engine-image.ts";
+import { CliError, EXIT } from "../cli-error.ts";
 import { PACKAGE_FOLDER } from "../package-folder.ts";
 
 interface ExportOptions {

@@ -7,10 +7,8 @@ import {
   type RequestEnd,
   type RequestHead,
 } from "../../http/middleware/request-log.ts";
-import type { FollowWork, WorkFigures, WorkFollower } from "../../inference/follow-work.ts";
-import { BoundedRing } from "./bounded-ring.ts";
-import { PastLogs } from "./past-logs.ts";
-import { FollowedRequest, loggedFigures, PastRequests } from "./past-requests.ts";
+import type { FollowWork, WorkFigures, WorkFollower } from "../../inference/request-accounting.ts";
+import { BoundedRing, FollowedRequest, loggedFigures, PastLogs, PastRequests } from "./history.ts";
 
 /** Loads and unloads of days; messages of failures are sentences. */
 const EVENTS = { maxCount: 200, maxBytes: 128 * 1024 };

@@ -1,8 +1,7 @@
 import path from "node:path";
 import { Worker } from "node:worker_threads";
-import { abortable } from "../../async/abortable.ts";
-import { Mutex } from "../../async/mutex.ts";
-import { backgroundTimer, Watchdog } from "../../async/watchdog.ts";
+import { abortable, Mutex } from "../../async/promises.ts";
+import { backgroundTimer, Watchdog } from "../../async/timers.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { GrammarResult, GrammarWork } from "../../schema/grammar-work.ts";
 

@@ -1,14 +1,11 @@
 import { tellWarnings } from "../../http/middleware/answer-warnings.ts";
-import type { Dialect } from "../../http/dialect.ts";
-import { defineRoute, type Route } from "../../http/route.ts";
-import { pathName } from "../../http/input/path-name.ts";
+import { defineRoute, type Dialect, type Route } from "../../http/route.ts";
+import { pathName } from "../../http/input/common-fields.ts";
 import type { Services } from "../services.ts";
 import { SSE_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
-import { collectAnswer } from "../../inference/collect-answer.ts";
-import { countTokens } from "../../inference/count-tokens.ts";
+import { collectAnswer, countTokens } from "../../inference/collect-answer.ts";
 import { anthropicErrorSchema, anthropicEvents, renderAnthropicError } from "./anthropic-error.ts";
-import { messageId, messageSchema, toMessage } from "./message-answer.ts";
-import { toMessageEvents } from "./message-events.ts";
+import { messageId, messageSchema, toMessage, toMessageEvents } from "./message-answer.ts";
 import { omitsThinking, toMessageRequest } from "./message-request.ts";
 import {
   anthropicModelListSchema,

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import type { ServiceError } from "../../errors/service-error.ts";
-import type { RenderedError } from "../../http/dialect.ts";
-import { sseEvent } from "../../http/streaming/sse-frame.ts";
-import { SSE_TYPE, type StreamFormat } from "../../http/streaming/stream-response.ts";
+import type { RenderedError } from "../../http/route.ts";
+import { SSE_TYPE, sseEvent, type StreamFormat } from "../../http/streaming/stream-response.ts";
 
 /** The error body of the messages API, plus the daemon's own `code`. */
 export const anthropicErrorSchema = z

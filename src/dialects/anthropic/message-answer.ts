@@ -1,10 +1,11 @@
 import { z } from "zod";
 import type { Usage } from "../../engine/protocol/generation.ts";
-import { limitField, limitFields } from "../../inference/answer-limit.ts";
+import { sseEvent } from "../../http/streaming/stream-response.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
-import { appliedEdits, appliedEditsField } from "./context-management.ts";
-import { parseInput } from "./partial-input.ts";
-import { signOmitted, signThinking } from "./thinking-signature.ts";
+import { type InferenceEvent, limitField, limitFields } from "../../inference/inference.ts";
+import { tryJson } from "../../json/json-values.ts";
+import { signOmitted, signThinking } from "./content-blocks.ts";
+import { appliedEdits, appliedEditsField } from "./message-schema.ts";
 
 const contentBlockSchema = z.discriminatedUnion("type", [
   z.object({
@@ -23,7 +24,7 @@ const contentBlockSchema = z.discriminatedUnion("type", [
       .describe("The arguments; when max_tokens cut them off, the complete part."),
   }),
 ]);
-export type ContentBlock = z.output<typeof contentBlockSchema>;
+type ContentBlock = z.output<typeof contentBlockSchema>;
 
 const stopReasonSchema = z.enum(["end_turn", "max_tokens", "stop_sequence", "tool_use"]);
 
@@ -59,13 +60,11 @@ export function messageId(): string {
 }
 
 /** The ID of a tool call with the API's prefix. */
-export function toToolUseId(id: string): string {
+function toToolUseId(id: string): string {
   return `toolu_${id.replace(/^(?:call|toolu)_/, "")}`;
 }
 
-export function toUsage(
-  usage: Pick<Usage, "promptTokens" | "completionTokens" | "cachedTokens">,
-): Message["usage"] {
+function toUsage(usage: Pick<Usage, "promptTokens" | "completionTokens" | "cachedTokens">): Message["usage"] {
   return {
     input_tokens: usage.promptTokens - usage.cachedTokens,
     output_tokens: usage.completionTokens,
@@ -75,7 +74,7 @@ export function toUsage(
 }
 
 /** @param requested the request's stop sequences: one from the model's settings counts as the end of the turn */
-export function toStop(
+function toStop(
   { reason, stopSequence }: Pick<Answer, "reason"> & { readonly stopSequence?: string | undefined },
   requested: readonly string[],
 ): { stop_reason: z.output<typeof stopReasonSchema>; stop_sequence: string | null } {
@@ -87,7 +86,7 @@ export function toStop(
 }
 
 /** What is the same for a whole message and a stream. */
-export interface MessageOptions {
+interface MessageOptions {
   readonly id: string;
   readonly model: string;
   /** Those of the request. */
@@ -131,4 +130,148 @@ export function toMessage(
     ...appliedEdits(contextManagement),
     usage: toUsage(answer.usage),
   };
+}
+
+/**
+ * Parses the arguments of a tool call. When max_tokens cut them off, keeps the complete part, as the official client
+ * does with a stream: open brackets are closed, and members or items that may be incomplete are dropped. Returns an
+ * empty object when the text is not an object.
+ */
+export function parseInput(text: string): Record<string, unknown> {
+  const { last, rest } = cuts(text);
+  // A number at the very end may be missing digits.
+  const candidates = /[\d.]$/.test(text) ? [last] : [text + rest, last];
+  for (const candidate of candidates) {
+    const value = tryJson(candidate);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
+  }
+  return {};
+}
+
+/** `rest` closes all open brackets; `last` is the text cut after its last complete item and closed. */
+function cuts(text: string): { last: string; rest: string } {
+  const open: string[] = [];
+  const closing = (): string => open.toReversed().join("");
+  let last = "";
+  for (const { 0: token, index } of text.matchAll(/"(?:[^"\\]|\\.)*(?:"|\\?$)|[{}[\],]/gs)) {
+    if (token === "{" || token === "[") {
+      open.push(token === "{" ? "}" : "]");
+      last = text.slice(0, index + 1) + closing();
+    } else if (token === "}" || token === "]") open.pop();
+    else if (token === ",") last = text.slice(0, index) + closing();
+  }
+  return { last, rest: closing() };
+}
+
+/** The server-sent events of a streamed message, in the order clients expect. */
+export async function* toMessageEvents(
+  options: MessageOptions,
+  events: AsyncIterable<InferenceEvent>,
+): AsyncGenerator<string, void, undefined> {
+  const blocks = new BlockWriter(options.omitsThinking);
+  let started = false;
+  for await (const event of events) {
+    if (event.type === "start") continue;
+    if (!started) {
+      yield messageStart(options, promptUsage(event));
+      yield sseEvent("ping", { type: "ping" });
+      started = true;
+    }
+    if (event.type === "text-delta") yield* blocks.text(event.text);
+    else if (event.type === "reasoning-delta") yield* blocks.thinking(event.text);
+    else if (event.type === "tool-call-start") yield* blocks.toolUse(toToolUseId(event.id), event.name);
+    else if (event.type === "tool-call-delta") yield blocks.inputJson(event.arguments);
+    else if (event.type === "done") {
+      yield* blocks.close();
+      const delta = { ...toStop(event, options.stopSequences), ...limitFields(event) };
+      const usage = toUsage(event.usage);
+      const applied = appliedEdits(options.contextManagement);
+      yield sseEvent("message_delta", { type: "message_delta", delta, usage, ...applied });
+      yield sseEvent("message_stop", { type: "message_stop" });
+    }
+  }
+}
+
+type PromptUsage = Pick<Usage, "promptTokens" | "cachedTokens">;
+
+/** The event after start is normally prompt-progress, which has the number of prompt tokens. */
+function promptUsage(event: InferenceEvent): PromptUsage {
+  if (event.type === "done") return event.usage;
+  if (event.type !== "prompt-progress") return { promptTokens: 0, cachedTokens: 0 };
+  return { promptTokens: event.total, cachedTokens: event.cached ?? 0 };
+}
+
+function messageStart({ id, model }: MessageOptions, { promptTokens, cachedTokens }: PromptUsage): string {
+  return sseEvent("message_start", {
+    type: "message_start",
+    message: {
+      id,
+      type: "message",
+      role: "assistant",
+      model,
+      content: [],
+      stop_reason: null,
+      stop_sequence: null,
+      usage: toUsage({ promptTokens, cachedTokens, completionTokens: 0 }),
+    },
+  });
+}
+
+/** Writes the content blocks in order; at most one is open. */
+class BlockWriter {
+  #index = -1;
+  #open: ContentBlock["type"] | undefined;
+  #thinking = "";
+  readonly #omitsThinking: boolean;
+
+  constructor(omitsThinking: boolean) {
+    this.#omitsThinking = omitsThinking;
+  }
+
+  *text(text: string): Generator<string> {
+    if (text === "") return;
+    if (this.#open !== "text") yield* this.#start({ type: "text", text: "" });
+    yield this.#delta({ type: "text_delta", text });
+  }
+
+  *thinking(thinking: string): Generator<string> {
+    if (thinking === "") return;
+    if (this.#open !== "thinking") yield* this.#start({ type: "thinking", thinking: "", signature: "" });
+    this.#thinking += thinking;
+    if (!this.#omitsThinking) yield this.#delta({ type: "thinking_delta", thinking });
+  }
+
+  *toolUse(id: string, name: string): Generator<string> {
+    yield* this.#start({ type: "tool_use", id, name, input: {} });
+  }
+
+  inputJson(json: string): string {
+    return this.#delta({ type: "input_json_delta", partial_json: json });
+  }
+
+  *close(): Generator<string> {
+    if (this.#open === undefined) return;
+    if (this.#open === "thinking") {
+      const sign = this.#omitsThinking ? signOmitted : signThinking;
+      yield this.#delta({ type: "signature_delta", signature: sign(this.#thinking) });
+      this.#thinking = "";
+    }
+    yield sseEvent("content_block_stop", { type: "content_block_stop", index: this.#index });
+    this.#open = undefined;
+  }
+
+  *#start(block: ContentBlock): Generator<string> {
+    yield* this.close();
+    this.#index += 1;
+    this.#open = block.type;
+    yield sseEvent("content_block_start", {
+      type: "content_block_start",
+      index: this.#index,
+      content_block: block,
+    });
+  }
+
+  #delta(delta: object): string {
+    return sseEvent("content_block_delta", { type: "content_block_delta", index: this.#index, delta });
+  }
 }

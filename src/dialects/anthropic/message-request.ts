@@ -1,14 +1,12 @@
 import type { ChatMessage, ToolChoice, ToolDefinition } from "../../engine/protocol/generation.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { InferenceRequest, RequestedFormat } from "../../inference/inference.ts";
-import { checkFormatWithTools, toConstraint } from "../constraint-fields.ts";
-import { toEngineFields } from "../engine-fields.ts";
-import { toSampling } from "../sampling-fields.ts";
-import { toReasoningBudget } from "../thinking-fields.ts";
-import { toAssistant, toText, toUserMessages } from "./block-messages.ts";
-import { unheardEdits } from "./context-management.ts";
-import type { MessageRequest } from "./message-schema.ts";
-import { toToolDefinition } from "./tool-schema.ts";
+import { checkFormatWithTools, toConstraint } from "../structured-output-fields.ts";
+import { toEngineFields, toSampling } from "../sampling-fields.ts";
+import { toReasoningBudget } from "../reasoning-fields.ts";
+import { toAssistant, toText, toUserMessages } from "./content-blocks.ts";
+import { type MessageRequest, unheardEdits } from "./message-schema.ts";
+import { toToolDefinition } from "./tools.ts";
 
 export function toMessageRequest(body: MessageRequest): InferenceRequest {
   const format = toFormat(body);

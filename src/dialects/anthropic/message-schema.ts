@@ -1,16 +1,12 @@
 import { z } from "zod";
-import { repetitionGuardField } from "../../http/input/repetition-guard-field.ts";
-import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
 import { jsonSchemaSchema } from "../../engine/protocol/generation.ts";
-import { ignored, modelName, refused } from "../../http/input/known-fields.ts";
+import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
+import { ignored, modelName, refused, repetitionGuardField } from "../../http/input/common-fields.ts";
+import { thinkingFields } from "../reasoning-fields.ts";
+import { engineFields, foreignFields, samplingFields } from "../sampling-fields.ts";
+import { constraintFields } from "../structured-output-fields.ts";
 import { contentBlock, textBlock } from "./content-blocks.ts";
-import { contextManagementField, originalTokensField } from "./context-management.ts";
-import { toolSchema } from "./tool-schema.ts";
-import { constraintFields } from "../constraint-fields.ts";
-import { engineFields } from "../engine-fields.ts";
-import { foreignFields } from "../foreign-fields.ts";
-import { samplingFields } from "../sampling-fields.ts";
-import { thinkingFields } from "../thinking-fields.ts";
+import { toolSchema } from "./tools.ts";
 
 /** More than any model that this API is for may think. */
 const MOST_BUDGET_TOKENS = 16 * 1024 * 1024;
@@ -50,6 +46,11 @@ const display = z
   .enum(["summarized", "omitted"])
   .nullish()
   .describe("omitted: thinking blocks have no text. summarized, and the default: all of it.");
+
+/** What a client wants to have left out of the conversation before the model reads it. */
+const contextManagementField = ignored(
+  "the model reads the whole conversation, and the answer says that no edit was applied; an edit that would have left something out is told in the header x-daybreak-warning",
+);
 
 /** POST /v1/messages. Unknown fields are ignored; null means the same as leaving a field out. */
 export const messageRequestSchema = z
@@ -125,6 +126,11 @@ export const countTokensRequestSchema = messageRequestSchema
   .partial({ max_tokens: true })
   .meta({ id: "CountTokensRequest" });
 
+const originalTokensField = z
+  .object({ original_input_tokens: z.int() })
+  .optional()
+  .describe("If the request has context_management: the same number, as no edit is applied.");
+
 export const tokenCountSchema = z
   .object({
     input_tokens: z.int().describe("Tokens of the whole prompt."),
@@ -133,3 +139,33 @@ export const tokenCountSchema = z
   .meta({ id: "TokenCount" });
 
 export type MessageRequest = z.output<typeof messageRequestSchema>;
+
+export const appliedEditsField = z
+  .object({ applied_edits: z.array(z.unknown()) })
+  .optional()
+  .describe("If the request has context_management: no edit is applied.");
+
+const managementSchema = z.object({
+  edits: z.array(z.object({ type: z.string(), keep: z.unknown().optional() })),
+});
+const allSchema = z.union([z.literal("all"), z.object({ type: z.literal("all") })]);
+
+/** Says in a message, or the end of a stream, which edits were applied. */
+export function appliedEdits(asked: unknown): { context_management?: { applied_edits: [] } } {
+  return asked == null ? {} : { context_management: { applied_edits: [] } };
+}
+
+/** A type is as long as a client makes it. */
+const MAX_SHOWN_TYPE = 60;
+
+/** What is told of an edit that is not made. To keep all thinking, as Claude Code asks, leaves nothing out: what the model sees of it is up to its chat template. */
+export function unheardEdits(asked: unknown): string[] {
+  const edits = managementSchema.safeParse(asked).data?.edits ?? [];
+  const missing = edits.find(
+    ({ type, keep }) => !type.startsWith("clear_thinking_") || !allSchema.safeParse(keep).success,
+  );
+  if (!missing) return [];
+  return [
+    `context_management is not followed: ${missing.type.slice(0, MAX_SHOWN_TYPE)} leaves nothing out, so leave it out of the messages`,
+  ];
+}

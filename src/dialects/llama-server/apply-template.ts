@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type ChatMessage, jsonSchemaSchema } from "../../engine/protocol/generation.ts";
 import { list } from "../../http/input/bounded-lists.ts";
-import { refused } from "../../http/input/known-fields.ts";
+import { refused } from "../../http/input/common-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { collectAnswer } from "../../inference/collect-answer.ts";
 import type { Inference, InferenceRequest } from "../../inference/inference.ts";
@@ -11,8 +11,8 @@ import {
   thinkingFields,
   toReasoningBudget,
   toTemplateThinking,
-} from "../thinking-fields.ts";
-import { modelField } from "./completion-schema.ts";
+} from "../reasoning-fields.ts";
+import { modelField } from "./completion-request.ts";
 
 const content = z
   .union([z.string(), list(z.object({ type: z.literal("text"), text: z.string() }))])

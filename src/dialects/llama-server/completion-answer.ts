@@ -1,11 +1,15 @@
 import { z } from "zod";
 import type { TokenLogprob } from "../../engine/protocol/generation.ts";
-import { sseData } from "../../http/streaming/sse-frame.ts";
+import { sseData } from "../../http/streaming/stream-response.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
-import { promptProgressSchema, toPromptProgress } from "../prompt-progress.ts";
-import { answerTimings, eventTimings, timingsSchema } from "../timings.ts";
-import { selectFields } from "./select-fields.ts";
+import {
+  answerTimings,
+  eventTimings,
+  promptProgressSchema,
+  timingsSchema,
+  toPromptProgress,
+} from "../progress-fields.ts";
 
 const tokenFields = {
   id: z.int(),
@@ -163,4 +167,24 @@ export async function* toCompletionChunks(
       yield sseData(selectFields(end, style.fields));
     }
   }
+}
+
+/**
+ * The fields of an answer that a request names, nested ones by "timings/prompt_n", which is their name in the result, too.
+ * Names that the answer does not have are left out.
+ * @param names undefined or empty: all fields
+ */
+function selectFields(answer: object, names: readonly string[] | undefined): object {
+  if (names === undefined || names.length === 0) return answer;
+  const found = names.map((name): [string, unknown] => [name, valueAt(answer, name.split("/"))]);
+  return Object.fromEntries(found.filter(([, value]) => value !== undefined));
+}
+
+function valueAt(answer: object, keys: readonly string[]): unknown {
+  let value: unknown = answer;
+  for (const key of keys) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return undefined;
+    value = Reflect.get(value, key);
+  }
+  return value;
 }

@@ -1,10 +1,16 @@
-import type { Dialect } from "../../http/dialect.ts";
+import type { Dialect } from "../../http/route.ts";
 import type { ModelServices } from "../services.ts";
 import { applyTemplateRoute } from "./apply-template.ts";
 import { completionRoute, infillRoute } from "./completion-routes.ts";
 import { llamaServerErrorSchema, renderLlamaServerError } from "./llama-server-error.ts";
-import { slotActionRoute, slotsRoute } from "./slot-routes.ts";
-import { adaptersRoute, changePropsRoute, propsRoute, scaleAdaptersRoute } from "./state-routes.ts";
+import {
+  adaptersRoute,
+  changePropsRoute,
+  propsRoute,
+  scaleAdaptersRoute,
+  slotActionRoute,
+  slotsRoute,
+} from "./server-routes.ts";
 import { embeddingRoute, rerankRoute } from "./vector-routes.ts";
 
 /**

@@ -1,8 +1,9 @@
 import { z } from "zod";
-import type { ServiceError } from "../../errors/service-error.ts";
-import type { RenderedError } from "../../http/dialect.ts";
-import { sseData } from "../../http/streaming/sse-frame.ts";
-import { SSE_TYPE, type StreamFormat } from "../../http/streaming/stream-response.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import type { RenderedError } from "../../http/route.ts";
+import { SSE_TYPE, sseData, type StreamFormat } from "../../http/streaming/stream-response.ts";
+import type { Model } from "../../models/model.ts";
+import type { Services } from "../services.ts";
 
 export const llamaServerErrorSchema = z
   .object({
@@ -57,3 +58,17 @@ export const llamaServerEvents: StreamFormat = {
   heartbeat: ":\n\n",
   errorFrame: (error) => sseData(errorBody(error)),
 };
+
+/** The model that a request names, or the default one. @throws ServiceError model_not_found */
+export async function requiredModel(
+  models: Services["models"],
+  name: string | null | undefined,
+): Promise<Model> {
+  if (name) return await models.get(name);
+  const all = await models.list();
+  const model = all.find(({ isDefault }) => isDefault);
+  if (model) return model;
+  throw new ServiceError("model_not_found", "There is no default model; name one in the field model.", {
+    param: "model",
+  });
+}

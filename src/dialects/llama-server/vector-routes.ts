@@ -1,13 +1,11 @@
 import { z } from "zod";
-import { mapInTimeSlices } from "../../async/time-slices.ts";
+import { mapInTimeSlices } from "../../async/timers.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { list, tokenList } from "../../http/input/bounded-lists.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import { longJson } from "../../http/streaming/long-json.ts";
+import { longJson } from "../../http/streaming/stream-response.ts";
 import type { Services } from "../services.ts";
-import { promptText } from "./completion-request.ts";
-import { modelField } from "./completion-schema.ts";
-import { normalizeVector } from "./normalize-vector.ts";
+import { modelField, promptText } from "./completion-request.ts";
 
 const tag = "llama-server";
 /** No normalization: the engine's vectors are normalized. */
@@ -149,4 +147,17 @@ export function rerankRoute({ inference }: Services, path: "/rerank" | "/reranki
       });
     },
   });
+}
+
+/** What the largest part becomes, so that the parts fit into 16 bits. */
+const LARGEST = 32_760;
+
+/** A vector scaled as llama.cpp's server does. @param norm 0: by its largest part; otherwise which norm is 1 */
+function normalizeVector(vector: readonly number[], norm: number): number[] {
+  const sizes = vector.map(Math.abs);
+  const length =
+    norm === 0
+      ? sizes.reduce((most, size) => Math.max(most, size), 0) / LARGEST
+      : sizes.reduce((sum, size) => sum + size ** norm, 0) ** (1 / norm);
+  return vector.map((part) => (length > 0 ? part / length : 0));
 }

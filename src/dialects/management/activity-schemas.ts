@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { eventSchema } from "./event-schema.ts";
 
 /** The levels of the log, the least important first. */
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal"] as const;
@@ -41,6 +40,35 @@ const logSchema = z
     fields: z.record(z.string(), z.unknown()).describe("As the log has them; never bodies, keys or headers."),
   })
   .meta({ id: "LogRecord" });
+
+/** An event of /api/events. */
+export const eventSchema = z
+  .object({
+    type: z.enum([
+      "model-downloaded",
+      "model-loaded",
+      "model-unloaded",
+      "model-failed",
+      "model-deleted",
+      "model-created",
+      "batch-created",
+      "batch-ended",
+      "engine-restarted",
+      "gpu-lost",
+      "gpu-abandoned",
+    ]),
+    model: z.string().optional(),
+    batch: z.string().optional(),
+    time: z.string().describe("ISO 8601."),
+    size_bytes: z.int().optional(),
+    reason: z.string().optional(),
+    code: z.string().optional(),
+    message: z.string().optional(),
+    status: z.string().optional().describe("How the batch ended."),
+    lines: z.int().optional().describe("Its requests."),
+    failed: z.int().optional().describe("Those of them that did not succeed."),
+  })
+  .meta({ id: "ServiceEvent" });
 
 export const activitySchema = z
   .object({

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { reportFailure } from "../../events/report-failure.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { pathName } from "../../http/input/path-name.ts";
+import { pathName } from "../../http/input/common-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { ManagementServices } from "./management-services.ts";
 

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { defineRoute, type Route } from "../../http/route.ts";
-import { fleetSchema, type machineSchema, type modelSchema } from "./fleet-schemas.ts";
+import { fleetSchema, type machineSchema, type modelSchema } from "./machine-schemas.ts";
 
 /** A machine of the fleet, at this moment. */
 export interface FleetMachine {

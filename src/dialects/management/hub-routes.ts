@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { HubCatalog, HubOffer, HubOffers } from "../../models/hub/hub-catalog.ts";
-import type { HubRepo } from "../../models/hub/remote/search-repos.ts";
+import type { HubRepo } from "../../models/hub/remote/list-repo.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import * as schemas from "./hub-schemas.ts";
 import type { ManagementServices } from "./management-services.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { modelNameSchema } from "../../http/input/known-fields.ts";
+import { modelNameSchema } from "../../http/input/common-fields.ts";
 
 /** What people type; longer texts match no name. */
 const MAX_QUERY_LENGTH = 200;

@@ -1,16 +1,22 @@
 import { ServiceError } from "../../errors/service-error.ts";
-import { nativeNdjson, ndjsonLine } from "../../http/errors/native-error.ts";
+import { nativeNdjson, ndjsonLine } from "../../http/errors.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
-import type { ImportStep } from "../../models/import/import-step.ts";
+import type { ImportStep } from "../../models/import/imported-files.ts";
+import { type QuantizeStep, QuantizeSteps } from "../../models/progress-steps.ts";
+import type { QuantizedModel } from "../../models/quantize/quantize-options.ts";
+import type { ManagementServices } from "./management-services.ts";
 import {
   type ImportLine,
   importLineSchema,
   type ImportOutcome,
   importRequestSchema,
   importResultSchema,
-} from "./import-schemas.ts";
-import type { ManagementServices } from "./management-services.ts";
+  type QuantizeLine,
+  quantizeLineSchema,
+  quantizeRequestSchema,
+  quantizeResultSchema,
+} from "./model-schemas.ts";
 
 /** Models that other programs have on this machine. */
 export function importRoutes({ models }: Pick<ManagementServices, "models">): readonly Route[] {
@@ -83,5 +89,71 @@ function toLine(step: ImportStep): ImportLine {
     files,
     size_bytes: sizeBytes,
     ...(notes.length > 0 && { notes: [...notes] }),
+  };
+}
+
+/** POST /api/models/quantize */
+export function quantizeRoutes({ models }: ManagementServices): readonly Route[] {
+  return [
+    defineRoute({
+      method: "POST",
+      path: "/api/models/quantize",
+      tag: "Models",
+      summary: "Quantize a model",
+      description:
+        "Makes a new model of one whose weights are F32, F16 or BF16, on this machine, with the bytes that llama-quantize writes. One model at a time; disconnecting cancels it, and nothing remains.",
+      body: quantizeRequestSchema,
+      answers: [
+        { description: "The new model is on disk.", schema: quantizeResultSchema },
+        {
+          contentType: NDJSON_TYPE,
+          description: "With stream: one line of progress.",
+          schema: quantizeLineSchema,
+        },
+      ],
+      async handle(context, { body }) {
+        const { signal } = context.req.raw;
+        const options = {
+          alias: body.destination,
+          modelfile: `FROM ${body.source}\n`,
+          quantization: body.quantization,
+          mayRequantize: body.allow_requantize ?? false,
+        };
+        const steps = new QuantizeSteps((onProgress) => models.quantize(options, onProgress, signal));
+        if (!body.stream) return context.json(result(await steps.finished()));
+        await steps.begun();
+        return streamResponse(context, quantizeRoutesLines(steps), nativeNdjson);
+      },
+    }),
+  ];
+}
+
+async function* quantizeRoutesLines(
+  steps: AsyncIterable<QuantizeStep>,
+): AsyncGenerator<string, void, undefined> {
+  for await (const step of steps) yield ndjsonLine(quantizeRoutesToLine(step));
+}
+
+function quantizeRoutesToLine(step: QuantizeStep): QuantizeLine {
+  if (step.status === "success") return result(step);
+  const { completedBytes, totalBytes } = step;
+  return {
+    status: "quantizing",
+    progress: completedBytes / totalBytes,
+    completed_bytes: completedBytes,
+    total_bytes: totalBytes,
+  };
+}
+
+function result(quantized: QuantizedModel): Extract<QuantizeLine, { status: "success" }> {
+  const { model, sizeBytes, sourceBytes, bitsPerWeight, fallbackTensors } = quantized;
+  return {
+    status: "success",
+    model: model.alias,
+    quantization: model.gguf.quantization,
+    size_bytes: sizeBytes,
+    source_bytes: sourceBytes,
+    bits_per_weight: bitsPerWeight,
+    fallback_tensors: fallbackTensors,
   };
 }

@@ -1,20 +1,16 @@
-import type { Dialect } from "../../http/dialect.ts";
-import { nativeErrorSchema, renderNativeError } from "../../http/errors/native-error.ts";
+import { defineRoute, type Dialect } from "../../http/route.ts";
+import { nativeErrorSchema, renderNativeError } from "../../http/errors.ts";
 import { openApiDocument } from "../../http/openapi-document.ts";
-import { defineRoute } from "../../http/route.ts";
-import { activityRoutes } from "./activity-routes.ts";
-import { browserRoutes } from "./browser-routes.ts";
+import { activityRoutes, eventRoutes } from "./event-routes.ts";
+import { browserRoutes, pageRoutes } from "./page-routes.ts";
 import { defaultModelRoutes } from "./default-model-routes.ts";
-import { eventRoutes } from "./event-routes.ts";
 import { fleetRoutes } from "./fleet-routes.ts";
 import { hubRoutes } from "./hub-routes.ts";
-import { importRoutes } from "./import-routes.ts";
+import { importRoutes, quantizeRoutes } from "./import-routes.ts";
 import type { ManagementServices } from "./management-services.ts";
 import { modelFileRoutes } from "./model-file-routes.ts";
 import { modelRoutes } from "./model-routes.ts";
-import { pageRoutes } from "./page-routes.ts";
 import { slotRoutes } from "./slot-routes.ts";
-import { quantizeRoutes } from "./quantize-routes.ts";
 import { systemRoutes } from "./system-routes.ts";
 
 /**

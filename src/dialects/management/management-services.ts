@@ -1,6 +1,6 @@
 import type { Config } from "../../config/schema.ts";
 import type { GpuState } from "../../engine/gpu/gpu-finder.ts";
-import type { Kernels } from "../../engine/prepare-engine.ts";
+import type { Kernels } from "../../engine/engine-image.ts";
 import type { WallState } from "../../engine/walls/sandbox-finder.ts";
 import type { ServiceEvents } from "../../events/service-events.ts";
 import type { Metrics } from "../../metrics/metrics.ts";

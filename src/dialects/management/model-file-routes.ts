@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
-import { pathName } from "../../http/input/path-name.ts";
+import { pathName } from "../../http/input/common-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { sendFile, type ServedFile } from "../../http/streaming/send-file.ts";
 import type { Model } from "../../models/model.ts";

@@ -1,10 +1,9 @@
 import type { z } from "zod";
 import { nameLoadSettings } from "../../config/load-settings.ts";
 import type { Model } from "../../models/model.ts";
-import type { Download } from "../../models/pull-progress.ts";
-import { listParameters } from "../../models/modelfile/parameters.ts";
+import type { Download } from "../../models/hub/hub-store.ts";
+import { listParameters, modelfileNotes } from "../../models/modelfile/parameters.ts";
 import { licenseText, parseInstructions } from "../../models/modelfile/parse-instructions.ts";
-import { modelfileNotes } from "../../models/modelfile/unused-directives.ts";
 import type { modelDetailSchema, modelListEntrySchema } from "./model-schemas.ts";
 
 type ListEntry = z.infer<typeof modelListEntrySchema>;

@@ -1,11 +1,11 @@
 import { readLoadSettings } from "../../config/load-settings.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { nativeNdjson, ndjsonLine } from "../../http/errors/native-error.ts";
+import { nativeNdjson, ndjsonLine } from "../../http/errors.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
-import { modelfileNotes } from "../../models/modelfile/unused-directives.ts";
-import { PullSteps, type PullStep } from "../../models/pull-steps.ts";
+import { modelfileNotes } from "../../models/modelfile/parameters.ts";
+import { type PullStep, PullSteps } from "../../models/progress-steps.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import { pathName } from "../../http/input/path-name.ts";
+import { pathName } from "../../http/input/common-fields.ts";
 import type { ManagementServices } from "./management-services.ts";
 import { modelDetail, modelListEntry, withDownloads } from "./model-json.ts";
 import * as schemas from "./model-schemas.ts";

@@ -1,7 +1,9 @@
 import { z } from "zod";
 import { nullableLoadSettings } from "../../config/load-settings.ts";
-import { modelNameSchema } from "../../http/input/known-fields.ts";
+import { list } from "../../http/input/bounded-lists.ts";
+import { modelNameSchema } from "../../http/input/common-fields.ts";
 import { SPECULATIONS } from "../../models/model.ts";
+import { FILE_TYPES } from "../../models/quantize/quantize-options.ts";
 
 /** Longest file path: the limit of operating systems. */
 export const MAX_PATH_LENGTH = 4096;
@@ -231,3 +233,112 @@ export const modelfileSchema = z.object({
   alias: z.string(),
   modelfile: z.string().describe("A Modelfile that recreates this model."),
 });
+
+const names = FILE_TYPES.map(({ name }) => name).join(", ");
+
+export const quantizeRequestSchema = z.object({
+  source: modelNameSchema.describe("Model to quantize: a name, a hub spec, or the path of a GGUF file."),
+  destination: modelNameSchema.describe(
+    "Name of the new model. One that was created before is replaced; its settings are those of the source.",
+  ),
+  quantization: z.string().min(1).describe(`One of ${names}.`),
+  allow_requantize: z
+    .boolean()
+    .nullable()
+    .default(false)
+    .describe("Quantize weights that are quantized already, which costs quality."),
+  stream: z.boolean().nullable().default(false).describe("Stream progress as lines of JSON."),
+});
+
+export const quantizeResultSchema = z.object({
+  status: z.literal("success"),
+  model: z.string(),
+  quantization: z.string(),
+  size_bytes: z.int().describe("Of the new file."),
+  source_bytes: z.int().describe("Of the weights before."),
+  bits_per_weight: z.number(),
+  fallback_tensors: z
+    .int()
+    .describe("Tensors of another type than usual, because its blocks do not divide their rows."),
+});
+
+export const quantizeLineSchema = z.union([
+  z.object({
+    status: z.literal("quantizing"),
+    progress: z.number().min(0).max(1),
+    completed_bytes: z.int().describe("Bytes of the new file that are written."),
+    total_bytes: z.int(),
+  }),
+  quantizeResultSchema,
+]);
+export type QuantizeLine = z.infer<typeof quantizeLineSchema>;
+
+export const importRequestSchema = z.object({
+  from: z
+    .string()
+    .min(1)
+    .max(MAX_PATH_LENGTH)
+    .describe(
+      "ollama, lmstudio or hf, for the folder where that program keeps its models; or the absolute path of a folder.",
+    ),
+  models: list(modelNameSchema)
+    .nullish()
+    .describe("Only these, by the names that they have there. Default: all."),
+  copy: z
+    .boolean()
+    .nullish()
+    .describe("Copy files that cannot be cloned or linked, instead of using them where they are."),
+  stream: z.boolean().nullish().describe("Stream progress as lines of JSON."),
+});
+
+const importSchemasName = z.string().describe("Name in the folder that it came from.");
+const bytes = z.int().min(0);
+
+const importedSchema = z.object({
+  status: z
+    .enum(["imported", "updated", "present"])
+    .describe("present: an earlier import has brought it, and nothing has changed since."),
+  name: importSchemasName,
+  alias: z.string().describe("Name of the model here."),
+  files: z
+    .enum(["cloned", "linked", "copied", "in place"])
+    .describe(
+      "How its files are had: as clones or links, which take no space and stay when its program deletes them; as copies; or where they are.",
+    ),
+  size_bytes: bytes,
+  notes: z
+    .array(z.string())
+    .optional()
+    .describe("What could not be kept, or has no effect here, in sentences."),
+});
+const skippedSchema = z.object({
+  status: z.literal("skipped"),
+  name: importSchemasName,
+  reason: z.string().describe("Why it cannot be used, without a period."),
+});
+const outcomeSchema = z.union([importedSchema, skippedSchema]);
+export type ImportOutcome = z.infer<typeof outcomeSchema>;
+
+export const importResultSchema = z.object({
+  status: z.literal("success"),
+  folder: z.string().describe("Where they came from."),
+  models: z.array(outcomeSchema),
+});
+
+export const importLineSchema = z.union([
+  z.object({
+    status: z.literal("reading"),
+    folder: z.string(),
+    models: z.int().describe("How many will be imported."),
+  }),
+  z.object({
+    status: z.literal("copying"),
+    name: importSchemasName,
+    copied_bytes: bytes,
+    total_bytes: bytes,
+  }),
+  importedSchema,
+  skippedSchema,
+  z.object({ status: z.literal("success") }),
+]);
+export type ImportLine = z.infer<typeof importLineSchema>;

@@ -7,7 +7,7 @@ export const MAX_SERVERS = 20;
 export const HUB_ORIGINS = ["https://huggingface.co", "https://*.huggingface.co", "https://*.hf.co"] as const;
 
 /** The script of tool-frame.html, which the page puts into a frame: that has the page's policy besides its own. */
-const TOOL_FRAME_SCRIPT = "'sha256-CeaNFid85i+fSS9zdoUerc2IDaJ8M2Zl4mkiIe30bsw='";
+const TOOL_FRAME_SCRIPT = "'sha256-aqCDQFMJJeLfQ/56CxKGaIrkCdMX99f+NzlsxvQr4S8='";
 
 /** Where the policy names whom the page may ask; further origins follow. */
 const ASKED = "connect-src 'self' blob:";

@@ -4,7 +4,7 @@ import type { Model } from "../../models/model.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { ManagementServices } from "./management-services.ts";
-import { gpuJson, gpuSchema } from "./gpu-json.ts";
+import { gpuJson, gpuSchema } from "./machine-schemas.ts";
 
 const tag = "System";
 

@@ -1,18 +1,19 @@
 import { z } from "zod";
-import { nativeErrorSchema } from "../../http/errors/native-error.ts";
+import { nativeErrorSchema } from "../../http/errors.ts";
 import type { InferenceStream } from "../../inference/inference.ts";
-import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
-import { answerTokenSchema, tokenFields } from "./answer-token.ts";
-import { promptProgressSchema, toPromptProgress } from "../prompt-progress.ts";
-import { chatFields } from "./native-chat.ts";
+import { wholeToolCalls } from "../../inference/collect-answer.ts";
 import {
+  answerTokenSchema,
   pieceFigureFields,
   pieceFigures,
   summary,
   summaryFields,
+  tokenFields,
   wireToolCall,
   wireToolCallSchema,
 } from "./native-answer-fields.ts";
+import { promptProgressSchema, toPromptProgress } from "../progress-fields.ts";
+import { chatFields } from "./native-chat.ts";
 
 /** Longest chat ID: a UUID has 36 characters. */
 export const MAX_ID_LENGTH = 128;

@@ -4,15 +4,22 @@ import { MAX_TOP_LOGPROBS, type Sampling } from "../../engine/protocol/generatio
 import { SAMPLING_ENTRIES } from "../../engine/protocol/sampling-fields.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { list } from "../../http/input/bounded-lists.ts";
-import { longJson } from "../../http/streaming/long-json.ts";
+import { longJson } from "../../http/streaming/stream-response.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { collectAnswer } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { InferenceRequest } from "../../inference/inference.ts";
 import type { Services } from "../services.ts";
 import { toSampling } from "../sampling-fields.ts";
-import { type AnswerToken, answerTokenSchema, toAnswerToken } from "./answer-token.ts";
-import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./native-answer-fields.ts";
+import {
+  type AnswerToken,
+  answerTokenSchema,
+  summary,
+  summaryFields,
+  toAnswerToken,
+  wireToolCall,
+  wireToolCallSchema,
+} from "./native-answer-fields.ts";
 import { messageSchema, toChatRequest } from "./native-chat.ts";
 import {
   DEFAULT_MAX_TOKENS,

@@ -1,17 +1,14 @@
 import { z } from "zod";
 import { dictionary, list } from "../../http/input/bounded-lists.ts";
 import type { ChatMessage, ContentPart } from "../../engine/protocol/generation.ts";
-import { ndjsonLine } from "../../http/errors/native-error.ts";
-import type { Answer } from "../../inference/collect-answer.ts";
+import { ndjsonLine } from "../../http/errors.ts";
+import { type Answer, wholeToolCalls } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
-import { decodeAudio } from "../../inference/audio-data.ts";
-import { decodeImage } from "../../inference/image-data.ts";
+import { decodeAudio, decodeImage } from "../../inference/media-data.ts";
 import type { InferenceRequest, InferenceStream } from "../../inference/inference.ts";
-import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
-import { toEngineFields } from "../engine-fields.ts";
-import { promptProgressSchema, returnProgressField, toPromptProgress } from "../prompt-progress.ts";
-import { toSampling } from "../sampling-fields.ts";
-import { toReasoningBudget, toThink } from "../thinking-fields.ts";
+import { toEngineFields, toSampling } from "../sampling-fields.ts";
+import { promptProgressSchema, returnProgressField, toPromptProgress } from "../progress-fields.ts";
+import { toReasoningBudget, toThink } from "../reasoning-fields.ts";
 import {
   DEFAULT_MAX_TOKENS,
   generationFields,
@@ -24,12 +21,13 @@ import {
   toToolChoice,
   toTools,
 } from "./native-request-fields.ts";
-import { logprobsField, tokenFields } from "./answer-token.ts";
 import {
+  logprobsField,
   pieceFigureFields,
   pieceFigures,
   summary,
   summaryFields,
+  tokenFields,
   wireToolCall,
   wireToolCallSchema,
 } from "./native-answer-fields.ts";

@@ -1,16 +1,14 @@
 import { tellWarnings } from "../../http/middleware/answer-warnings.ts";
-import type { Dialect } from "../../http/dialect.ts";
-import { nativeErrorSchema, nativeNdjson, renderNativeError } from "../../http/errors/native-error.ts";
-import { longJson } from "../../http/streaming/long-json.ts";
-import { defineRoute, type Route } from "../../http/route.ts";
+import { defineRoute, type Dialect, type Route } from "../../http/route.ts";
+import { nativeErrorSchema, nativeNdjson, renderNativeError } from "../../http/errors.ts";
+import { longJson, NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import type { Services } from "../services.ts";
-import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { collectAnswer } from "../../inference/collect-answer.ts";
 import * as chat from "./native-chat.ts";
-import * as embeddings from "./native-embeddings.ts";
+import * as embeddings from "./token-routes.ts";
+import { detokenizeRoute, tokenizeRoute } from "./token-routes.ts";
 import * as generate from "./native-generate.ts";
 import { experimentRoute } from "./experiment.ts";
-import { detokenizeRoute, tokenizeRoute } from "./token-routes.ts";
 
 const tag = "Generation";
 

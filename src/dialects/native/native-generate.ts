@@ -1,15 +1,22 @@
 import { z } from "zod";
-import { ndjsonLine } from "../../http/errors/native-error.ts";
-import type { Answer } from "../../inference/collect-answer.ts";
+import { ndjsonLine } from "../../http/errors.ts";
+import { type Answer, wholeToolCalls } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
-import { decodeImage } from "../../inference/image-data.ts";
+import { decodeImage } from "../../inference/media-data.ts";
 import type { InferenceRequest, InferenceStream } from "../../inference/inference.ts";
-import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
-import { toEngineFields } from "../engine-fields.ts";
-import { promptProgressSchema, returnProgressField, toPromptProgress } from "../prompt-progress.ts";
-import { toSampling } from "../sampling-fields.ts";
-import { toReasoningBudget, toThink } from "../thinking-fields.ts";
-import { logprobsField, tokenFields } from "./answer-token.ts";
+import { toEngineFields, toSampling } from "../sampling-fields.ts";
+import { promptProgressSchema, returnProgressField, toPromptProgress } from "../progress-fields.ts";
+import { toReasoningBudget, toThink } from "../reasoning-fields.ts";
+import {
+  logprobsField,
+  pieceFigureFields,
+  pieceFigures,
+  summary,
+  summaryFields,
+  tokenFields,
+  wireToolCall,
+  wireToolCallSchema,
+} from "./native-answer-fields.ts";
 import {
   DEFAULT_MAX_TOKENS,
   generationFields,
@@ -22,14 +29,6 @@ import {
   toToolChoice,
   toTools,
 } from "./native-request-fields.ts";
-import {
-  pieceFigureFields,
-  pieceFigures,
-  summary,
-  summaryFields,
-  wireToolCall,
-  wireToolCallSchema,
-} from "./native-answer-fields.ts";
 
 export const generateRequestSchema = z
   .object({

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { modelName } from "../../http/input/known-fields.ts";
+import { modelName, repetitionGuardField } from "../../http/input/common-fields.ts";
 import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
 import {
   jsonSchemaSchema,
@@ -9,14 +9,11 @@ import {
   type ToolDefinition,
 } from "../../engine/protocol/generation.ts";
 import type { RequestedFormat } from "../../inference/inference.ts";
-import { repetitionGuardField } from "../../http/input/repetition-guard-field.ts";
-import { checkFormatWithTools, constraintFields, toConstraint } from "../constraint-fields.ts";
-import { engineFields, probabilitiesField } from "../engine-fields.ts";
-import { foreignFields } from "../foreign-fields.ts";
-import { thinkingFields, thinkSchema } from "../thinking-fields.ts";
+import { checkFormatWithTools, constraintFields, toConstraint } from "../structured-output-fields.ts";
+import { engineFields, foreignFields, probabilitiesField, samplingFields } from "../sampling-fields.ts";
+import { thinkingFields, thinkSchema } from "../reasoning-fields.ts";
 import { SAMPLING_FIELDS } from "../../engine/protocol/sampling-fields.ts";
-import { samplingFields } from "../sampling-fields.ts";
-import { timingsPerTokenField } from "../timings.ts";
+import { timingsPerTokenField } from "../progress-fields.ts";
 
 /** Used when neither the request nor the Modelfile sets a limit. */
 export const DEFAULT_MAX_TOKENS = 512;

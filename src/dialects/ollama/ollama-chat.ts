@@ -1,35 +1,38 @@
 import { z } from "zod";
-import { dictionary, list } from "../../http/input/bounded-lists.ts";
 import {
   type ChatMessage,
   type ContentPart,
+  type FinishReason,
   jsonSchemaSchema,
   type ToolCall,
   type ToolDefinition,
 } from "../../engine/protocol/generation.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import { dictionary, list } from "../../http/input/bounded-lists.ts";
+import { type Answer, wholeToolCalls } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
-import { decodeMedia } from "../../inference/media-data.ts";
 import type { InferenceEvent, InferenceRequest } from "../../inference/inference.ts";
+import { decodeMedia } from "../../inference/media-data.ts";
 import type { Model } from "../../models/model.ts";
+import { thinkSchema, toReasoningBudget, toThink } from "../reasoning-fields.ts";
 import { toSampling } from "../sampling-fields.ts";
-import { thinkSchema, toReasoningBudget, toThink } from "../thinking-fields.ts";
-import { toMaxTokens, toResidency, toStop } from "./ollama-options.ts";
-import { generationFields, modelField, toFormat, toLogprobs } from "./ollama-request-fields.ts";
-import { linkToolResults, wireToolCalls, wireToolCallSchema } from "./tool-calls.ts";
-import type { Answer } from "../../inference/collect-answer.ts";
-import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
 import { line } from "./ollama-error.ts";
 import {
-  labelFields,
+  generationFields,
+  type Label,
   labeled,
+  labelFields,
   logprobFields,
   logprobsField,
+  modelField,
+  type ResidencyReason,
   residencyReasonField,
   summary,
   summaryFields,
-  type Label,
-  type ResidencyReason,
-} from "./ollama-answer-fields.ts";
+  toFormat,
+  toLogprobs,
+} from "./ollama-fields.ts";
+import { toMaxTokens, toResidency, toStop } from "./ollama-options.ts";
 
 const messageSchema = z.object({
   role: z.enum(["system", "developer", "user", "assistant", "tool"]),
@@ -153,6 +156,17 @@ function argumentsText(value: string | Record<string, unknown> | null | undefine
   return typeof value === "string" ? value : JSON.stringify(value ?? {});
 }
 
+export const wireToolCallSchema = z
+  .object({
+    id: z.string(),
+    function: z.object({
+      index: z.int(),
+      name: z.string(),
+      arguments: z.record(z.string(), z.unknown()).describe("An object, not JSON text."),
+    }),
+  })
+  .meta({ id: "OllamaToolCall" });
+
 const answerMessageSchema = z.object({
   role: z.literal("assistant"),
   content: z.string().describe("The text, or a piece of it."),
@@ -234,4 +248,50 @@ export async function* toChatLines(
 
 function assistant(content: string, more: Partial<AnswerMessage> = {}): AnswerMessage {
   return { role: "assistant", content, ...more };
+}
+
+type WireToolCall = z.output<typeof wireToolCallSchema>;
+
+/**
+ * Converts calls to this API's format, with arguments as objects. Drops a call that the token limit cut off.
+ * @throws ServiceError inference_failed when the model's arguments are not an object
+ */
+export function wireToolCalls(calls: readonly ToolCall[], reason: FinishReason): WireToolCall[] {
+  return calls.flatMap(({ id, name, arguments: text }, index) => {
+    const parsed = parseObject(text);
+    if (parsed) return [{ id, function: { index, name, arguments: parsed } }];
+    if (reason === "length") return [];
+    throw new ServiceError(
+      "inference_failed",
+      `The model called "${name}" with arguments that are not a JSON object.`,
+    );
+  });
+}
+
+function parseObject(text: string): Record<string, unknown> | undefined {
+  if (text.trim() === "") return {};
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Adds call IDs to tool results: many templates need them, but clients of this API seldom send them. A result belongs to
+ * the first call without a result, of its tool if it names one.
+ */
+export function linkToolResults(messages: readonly ChatMessage[]): ChatMessage[] {
+  let open: ToolCall[] = [];
+  return messages.map((message) => {
+    if (message.role === "assistant") open = [...(message.toolCalls ?? [])];
+    if (message.role !== "tool") return message;
+    const answered = open.find(({ id, name }) =>
+      message.toolCallId === undefined ? name === (message.name ?? name) : id === message.toolCallId,
+    );
+    if (!answered) return message;
+    open = open.filter((call) => call !== answered);
+    return { ...message, toolCallId: answered.id, name: message.name ?? answered.name };
+  });
 }

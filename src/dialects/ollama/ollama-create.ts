@@ -1,13 +1,13 @@
 import { z } from "zod";
-import { dictionary, list } from "../../http/input/bounded-lists.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { ignored, modelNameSchema, refused } from "../../http/input/known-fields.ts";
+import { dictionary, list } from "../../http/input/bounded-lists.ts";
+import { ignored, modelNameSchema, refused } from "../../http/input/common-fields.ts";
+import { MAX_MODELFILE_LENGTH, parameterLines, quote } from "../../models/modelfile/parse-instructions.ts";
 import type { Blobs } from "../../models/models.ts";
-import { parameterLines } from "../../models/modelfile/parameter-lines.ts";
-import { MAX_MODELFILE_LENGTH, quote } from "../../models/modelfile/parse-instructions.ts";
-import { toModelName } from "./model-name.ts";
+import type { PullStep, QuantizeStep } from "../../models/progress-steps.ts";
+import { sha256, toModelName } from "./model-entry.ts";
+import { modelField, nameField, streamField } from "./ollama-fields.ts";
 import { ignoredOptions } from "./ollama-options.ts";
-import { modelField, nameField, streamField } from "./ollama-request-fields.ts";
 
 /** Text for the Modelfile, whose length limit it shares. */
 const modelfileText = z.string().max(MAX_MODELFILE_LENGTH, { abort: true });
@@ -166,3 +166,76 @@ function textLines(directive: string, text: string | null | undefined): string[]
 
 /** The lines of a streamed answer, sent together: creating a model has no progress. */
 export const CREATE_STATUSES = ["parsing modelfile", "writing manifest", "success"] as const;
+
+/** Digits of the digest in the status, as clients show it. */
+const SHORT_DIGEST = 12;
+
+/** POST /api/pull of the Ollama API. Unknown fields are ignored. */
+export const pullRequestSchema = z
+  .object({
+    model: modelField.nullish(),
+    name: nameField,
+    stream: streamField,
+    insecure: ignored("the hub's address is set in the daemon's configuration"),
+    username: ignored("the daemon uses HUB_TOKEN"),
+    password: ignored("the daemon uses HUB_TOKEN"),
+  })
+  .meta({ id: "OllamaPullRequest" });
+
+/** A line of a streamed pull or create; the last status is `success`. */
+export const statusLineSchema = z
+  .object({
+    status: z.string(),
+    digest: z.string().optional().describe("Identifies the download; not the hash of a file."),
+    total: z.int().optional().describe("Total bytes."),
+    completed: z.int().optional().describe("Bytes on disk."),
+  })
+  .meta({ id: "OllamaStatusLine" });
+type StatusLine = z.output<typeof statusLineSchema>;
+
+/** Converts the steps of a pull to this API's statuses. */
+export async function* toPullLines(
+  name: string,
+  steps: AsyncIterable<PullStep>,
+): AsyncGenerator<StatusLine, void, undefined> {
+  const hash = await sha256(name);
+  yield { status: "pulling manifest" };
+  for await (const step of steps) {
+    if (step.status === "downloading") {
+      yield {
+        status: `pulling ${hash.slice(0, SHORT_DIGEST)}`,
+        digest: `sha256:${hash}`,
+        total: step.totalBytes,
+        completed: step.downloadedBytes,
+      };
+    } else if (step.status === "verifying") {
+      yield { status: "verifying sha256 digest" };
+    } else {
+      yield { status: "writing manifest" };
+      yield { status: "success" };
+    }
+  }
+}
+
+/** What Ollama sends for a layer that has no digest yet. */
+const NO_DIGEST = "0000000000000000000";
+
+/** Converts the steps of a quantization to this API's statuses. */
+export async function* toQuantizeLines(
+  steps: AsyncIterable<QuantizeStep>,
+): AsyncGenerator<StatusLine, void, undefined> {
+  yield { status: "parsing GGUF" };
+  for await (const step of steps) {
+    if (step.status === "quantizing") {
+      yield {
+        status: `quantizing ${step.from} model to ${step.to}`,
+        digest: NO_DIGEST,
+        total: step.totalBytes,
+        completed: step.completedBytes,
+      };
+    } else {
+      yield { status: "writing manifest" };
+      yield { status: "success" };
+    }
+  }
+}

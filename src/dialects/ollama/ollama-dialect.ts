@@ -1,4 +1,4 @@
-import type { Dialect } from "../../http/dialect.ts";
+import type { Dialect } from "../../http/route.ts";
 import type { ModelServices } from "../services.ts";
 import { generationRoutes } from "./generation-routes.ts";
 import { informationRoutes } from "./information-routes.ts";

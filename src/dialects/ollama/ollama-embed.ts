@@ -1,13 +1,11 @@
 import { z } from "zod";
 import { list } from "../../http/input/bounded-lists.ts";
-import { mapInTimeSlices } from "../../async/time-slices.ts";
-import { shortenVector } from "../../inference/shorten-vector.ts";
+import { mapInTimeSlices } from "../../async/timers.ts";
+import { shortenVector } from "../../inference/embeddings.ts";
 import type { EmbedAnswer, EmbedRequest } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
-import { keepAliveField } from "./keep-alive.ts";
+import { keepAliveField, modelField, nanoseconds } from "./ollama-fields.ts";
 import { optionsField, toResidency } from "./ollama-options.ts";
-import { modelField } from "./ollama-request-fields.ts";
-import { nanoseconds } from "./ollama-answer-fields.ts";
 
 /** Few enough that one time slice does not hold up other requests. */
 const VECTORS_PER_SLICE = 64;

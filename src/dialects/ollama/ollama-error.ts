@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { ServiceError } from "../../errors/service-error.ts";
-import type { RenderedError } from "../../http/dialect.ts";
+import type { RenderedError } from "../../http/route.ts";
 import { NDJSON_TYPE, type StreamFormat } from "../../http/streaming/stream-response.ts";
 
 /** The error body. It has no code: clients use the HTTP status. */

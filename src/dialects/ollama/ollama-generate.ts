@@ -1,30 +1,33 @@
 import { z } from "zod";
 import { list } from "../../http/input/bounded-lists.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { ignored } from "../../http/input/known-fields.ts";
+import { ignored } from "../../http/input/common-fields.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
-import { decodeImage } from "../../inference/image-data.ts";
+import { decodeImage } from "../../inference/media-data.ts";
 import type { InferenceEvent, InferenceRequest } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
 import { toSampling } from "../sampling-fields.ts";
-import { thinkSchema, toReasoningBudget, toThink } from "../thinking-fields.ts";
+import { thinkSchema, toReasoningBudget, toThink } from "../reasoning-fields.ts";
 import { toMaxTokens, toResidency, toStop } from "./ollama-options.ts";
-import { generationFields, modelField, toFormat, toLogprobs } from "./ollama-request-fields.ts";
-import { MAX_MODELFILE_LENGTH } from "../../models/modelfile/parse-instructions.ts";
-import { renderPrompt } from "../../models/modelfile/template/render-prompt.ts";
-import type { Answer } from "../../inference/collect-answer.ts";
-import { line } from "./ollama-error.ts";
 import {
-  labelFields,
+  generationFields,
+  type Label,
   labeled,
+  labelFields,
   logprobFields,
   logprobsField,
+  modelField,
+  type ResidencyReason,
   residencyReasonField,
   summary,
   summaryFields,
-  type Label,
-  type ResidencyReason,
-} from "./ollama-answer-fields.ts";
+  toFormat,
+  toLogprobs,
+} from "./ollama-fields.ts";
+import { MAX_MODELFILE_LENGTH } from "../../models/modelfile/parse-instructions.ts";
+import { renderPrompt } from "../../models/modelfile/template/go-renderer.ts";
+import type { Answer } from "../../inference/collect-answer.ts";
+import { line } from "./ollama-error.ts";
 
 /** POST /api/generate of the Ollama API. Unknown fields are ignored. */
 export const generateRequestSchema = z

@@ -1,9 +1,8 @@
 import { z } from "zod";
 import { loadSettingsSchema } from "../../config/load-settings.ts";
 import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
-import { repetitionGuardField } from "../../http/input/repetition-guard-field.ts";
-import { ignored } from "../../http/input/known-fields.ts";
-import { reachableContext } from "../../models/loading/context-choice.ts";
+import { ignored, repetitionGuardField } from "../../http/input/common-fields.ts";
+import { reachableContext } from "../../models/loading/choose-settings.ts";
 import { samplingFields } from "../sampling-fields.ts";
 import type { Model } from "../../models/model.ts";
 import type { Residency } from "../../models/models.ts";

@@ -1,20 +1,26 @@
 import { z } from "zod";
-import { modelName } from "../../http/input/known-fields.ts";
-import { defineRoute, type Route } from "../../http/route.ts";
-import type { ModelServices } from "../services.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import { modelName } from "../../http/input/common-fields.ts";
+import { assertNotCompressed, bodyOf } from "../../http/input/read-json.ts";
 import { tellWarnings } from "../../http/middleware/answer-warnings.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
+import { modelfileNotes } from "../../models/modelfile/parameters.ts";
 import type { Models } from "../../models/models.ts";
-import { modelfileNotes } from "../../models/modelfile/unused-directives.ts";
-import { PullSteps } from "../../models/pull-steps.ts";
-import { QuantizeSteps } from "../../models/quantize/quantize-steps.ts";
-import { blobRoutes } from "./blob-routes.ts";
-import { CREATE_STATUSES, createRequestSchema, toModelfile } from "./ollama-create.ts";
-import { findModel, requestedName, toModelName } from "./model-name.ts";
+import { PullSteps, QuantizeSteps } from "../../models/progress-steps.ts";
+import type { ModelServices } from "../services.ts";
+import { findModel, requestedName, toModelName } from "./model-entry.ts";
+import {
+  CREATE_STATUSES,
+  createRequestSchema,
+  pullRequestSchema,
+  statusLineSchema,
+  toModelfile,
+  toPullLines,
+  toQuantizeLines,
+} from "./ollama-create.ts";
 import { line, ollamaLines } from "./ollama-error.ts";
-import { pullRequestSchema, statusLineSchema, toPullLines } from "./ollama-pull.ts";
-import { toQuantizeLines } from "./ollama-quantize.ts";
-import { modelField, nameField } from "./ollama-request-fields.ts";
+import { modelField, nameField, streamField } from "./ollama-fields.ts";
 
 const tag = "Ollama API";
 const SUCCESS = { status: "success" };
@@ -137,4 +143,66 @@ async function* toLines(values: AsyncIterable<object>): AsyncGenerator<string, v
 
 async function* statusLines(statuses: readonly string[]): AsyncGenerator<string, void, undefined> {
   for (const status of statuses) yield line({ status });
+}
+
+const PATH = "/ollama/api/blobs/:digest";
+/** The body is a file; it goes to the disk piece by piece, and its size is bounded there. */
+const FILE_TYPE = "application/octet-stream";
+
+/** POST /api/push of the Ollama API, which is refused whatever the fields say. */
+const pushRequestSchema = z
+  .object({ model: modelField.nullish(), name: nameField, stream: streamField })
+  .meta({ id: "OllamaPushRequest" });
+
+/** The routes for files that clients upload to create models from, and for publishing a model, which is refused. */
+function blobRoutes(models: Pick<Models, "blobs">): readonly Route[] {
+  return [
+    defineRoute({
+      method: "GET",
+      path: PATH,
+      tag,
+      takesFile: true,
+      summary: "Check that a file has been uploaded",
+      description: "Meant for HEAD. The answer has no body.",
+      answers: [{ description: "The file is there." }],
+      async handle(context) {
+        const digest = context.req.param("digest") ?? "";
+        if ((await models.blobs.find(digest)) === undefined) {
+          throw new ServiceError("model_file_not_found", `There is no file with the digest ${digest}.`);
+        }
+        return context.body(null, 200);
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: PATH,
+      tag,
+      takesFile: true,
+      summary: "Upload a file to create a model from",
+      description:
+        `The body is a GGUF file (${FILE_TYPE}), the digest in the path its SHA-256. ` +
+        "A file from which no model is created is removed after a day.",
+      answers: [{ status: 201, description: "The file has been saved. An empty body." }],
+      async handle(context) {
+        assertNotCompressed(context.req.raw.headers);
+        await models.blobs.write(context.req.param("digest") ?? "", bodyOf(context));
+        return context.body(null, 201);
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/ollama/api/push",
+      tag,
+      summary: "Publish a model",
+      description: "Refused: the daemon has no registry to publish to.",
+      body: pushRequestSchema,
+      answers: [],
+      handle() {
+        throw new ServiceError(
+          "unsupported_feature",
+          "The daemon does not publish models; copy the model's GGUF file, or upload it to the hub with the hub's own tools.",
+        );
+      },
+    }),
+  ];
 }

@@ -6,12 +6,11 @@ import {
   type ToolCall,
   type Usage,
 } from "../../engine/protocol/generation.ts";
-import { sseData } from "../../http/streaming/sse-frame.ts";
-import { limitField, limitFields } from "../../inference/answer-limit.ts";
+import { sseData } from "../../http/streaming/stream-response.ts";
+import { limitField, limitFields } from "../../inference/inference.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
-import { toPromptProgress } from "../prompt-progress.ts";
-import { eventTimings } from "../timings.ts";
-import type { AnswerEvent } from "./custom-tools/decode-custom-calls.ts";
+import { eventTimings, toPromptProgress } from "../progress-fields.ts";
+import type { AnswerEvent } from "./custom-tools.ts";
 import { functionCallSchema } from "./legacy-functions.ts";
 import {
   type AnswerHead,
@@ -24,7 +23,7 @@ import {
   toTokenLogprobs,
   toUsage,
   usageSchema,
-} from "./openai-answer-fields.ts";
+} from "./openai-fields.ts";
 import { STREAM_END } from "./openai-error.ts";
 
 const logprobsSchema = z.object({ content: tokenLogprobsSchema, refusal: z.null() }).nullable();

@@ -7,32 +7,22 @@ import type {
 } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
-import { decodeAudio } from "../../inference/audio-data.ts";
-import { decodeImage } from "../../inference/image-data.ts";
+import type { ChoiceEvent } from "../../inference/generate-choices.ts";
 import type { InferenceRequest, RequestedFormat } from "../../inference/inference.ts";
-import { checkFormatWithTools } from "../constraint-fields.ts";
-import { toEngineFields } from "../engine-fields.ts";
-import { toSampling } from "../sampling-fields.ts";
-import { toReasoningBudget, toTemplateThinking } from "../thinking-fields.ts";
+import { decodeAudio, decodeImage } from "../../inference/media-data.ts";
+import { toReasoningBudget, toTemplateThinking } from "../reasoning-fields.ts";
+import { toEngineFields, toSampling } from "../sampling-fields.ts";
+import { checkFormatWithTools } from "../structured-output-fields.ts";
 import type {
   ChatCompletionMessage,
   ChatCompletionRequest,
   ChatCompletionToolCall,
   NamedTool,
 } from "./chat-schema.ts";
-import { customFunctions, encodeInput } from "./custom-tools/custom-tool.ts";
+import { customFunctions, encodeInput } from "./custom-tools.ts";
 import { toFunctionResult, toFunctionTools, toLegacyCall, usesFunctions } from "./legacy-functions.ts";
-import {
-  toChoices,
-  toMaxTokens,
-  toStop,
-  toTextContent,
-  unsupported,
-  withChoice,
-} from "./openai-request-fields.ts";
-import { chatLimit } from "./only-read.ts";
-import { toOutputFormat } from "./output-format.ts";
-import { unheardVerbosity } from "./verbosity.ts";
+import { toChoices, toMaxTokens, toStop, toTextContent, unsupported, withChoice } from "./openai-fields.ts";
+import { toOutputFormat, unheardVerbosity } from "./output-format.ts";
 
 /** One request for each of the `n` choices. */
 export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] {
@@ -198,4 +188,20 @@ function toLogprobs(body: ChatCompletionRequest): number | undefined {
   throw new ServiceError("invalid_parameter", "top_logprobs: requires logprobs to be true.", {
     param: "top_logprobs",
   });
+}
+
+/** What a chat request limits its answer to; -1 and undefined: nothing. */
+export function chatLimit(body: ChatCompletionRequest): number | undefined {
+  return body.max_completion_tokens ?? body.max_tokens ?? body.n_predict ?? undefined;
+}
+
+/** An answer without text. The engine has read the prompt, and generated the one token that it generates at least. */
+export async function* withoutText(
+  events: AsyncIterable<ChoiceEvent>,
+): AsyncGenerator<ChoiceEvent, void, undefined> {
+  for await (const event of events) {
+    if (event.type === "prompt-progress") yield event;
+    if (event.type !== "done") continue;
+    yield { ...event, reason: "length", usage: { ...event.usage, completionTokens: 0, reasoningTokens: 0 } };
+  }
 }

@@ -1,14 +1,13 @@
 import { z } from "zod";
 import { list } from "../../http/input/bounded-lists.ts";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
-import { ignored, refused, refusedEvenEmpty } from "../../http/input/known-fields.ts";
-import { probabilitiesField } from "../engine-fields.ts";
-import { templateThinkingFields, thinkingFields } from "../thinking-fields.ts";
-import { nestedFormatSchema } from "./custom-tools/custom-tool.ts";
+import { ignored, refused, refusedEvenEmpty } from "../../http/input/common-fields.ts";
+import { probabilitiesField } from "../sampling-fields.ts";
+import { templateThinkingFields, thinkingFields } from "../reasoning-fields.ts";
+import { nestedFormatSchema } from "./custom-tools.ts";
 import { functionCallSchema, functionFields, functionMessageSchema } from "./legacy-functions.ts";
-import { commonFields, tokenLimit } from "./openai-request-fields.ts";
-import { formatFields } from "./output-format.ts";
-import { verbosityField } from "./verbosity.ts";
+import { commonFields, tokenLimit } from "./openai-fields.ts";
+import { formatFields, verbosityField } from "./output-format.ts";
 
 const textPart = z.object({ type: z.literal("text"), text: z.string() });
 

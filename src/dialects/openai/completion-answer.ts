@@ -1,10 +1,9 @@
 import { z } from "zod";
 import { finishReasonSchema, type TokenLogprob, type Usage } from "../../engine/protocol/generation.ts";
-import { sseData } from "../../http/streaming/sse-frame.ts";
-import { limitField, limitFields } from "../../inference/answer-limit.ts";
+import { sseData } from "../../http/streaming/stream-response.ts";
+import { limitField, limitFields } from "../../inference/inference.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
-import { toPromptProgress } from "../prompt-progress.ts";
-import { eventTimings } from "../timings.ts";
+import { eventTimings, toPromptProgress } from "../progress-fields.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
 import type { PromptToken } from "../../inference/score-prompt.ts";
 import {
@@ -15,7 +14,7 @@ import {
   timingsField,
   toUsage,
   usageSchema,
-} from "./openai-answer-fields.ts";
+} from "./openai-fields.ts";
 import { STREAM_END } from "./openai-error.ts";
 
 const logprobsSchema = z

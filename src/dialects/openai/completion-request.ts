@@ -1,22 +1,129 @@
 import { z } from "zod";
-import { list, tokenList } from "../../http/input/bounded-lists.ts";
 import { MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
+import { list, tokenList } from "../../http/input/bounded-lists.ts";
+import { tellWarnings } from "../../http/middleware/answer-warnings.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
+import { SSE_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
-import type { InferenceRequest } from "../../inference/inference.ts";
-import { noThinkingFields } from "../thinking-fields.ts";
-import { probabilitiesField, toEngineFields } from "../engine-fields.ts";
-import { toSampling } from "../sampling-fields.ts";
+import { type ChoiceEvent, collectChoices, generateChoices } from "../../inference/generate-choices.ts";
+import type { Inference, InferenceRequest, ScoreAnswer } from "../../inference/inference.ts";
+import { noThinkingFields } from "../reasoning-fields.ts";
+import { probabilitiesField, toEngineFields, toSampling } from "../sampling-fields.ts";
+import type { Services } from "../services.ts";
 import {
+  completionChunkSchema,
+  type CompletionContext,
+  type CompletionPrompt,
+  completionSchema,
+  toCompletion,
+  toCompletionChunks,
+  toCompletionPrompt,
+} from "./completion-answer.ts";
+import { openaiEvents } from "./openai-error.ts";
+import {
+  answerHead,
   choiceCount,
   commonFields,
   toChoices,
   tokenLimit,
   toMaxTokens,
   toStop,
+  toStreamOptions,
   withChoice,
-} from "./openai-request-fields.ts";
+} from "./openai-fields.ts";
 import { formatFields, toOutputFormat } from "./output-format.ts";
+
+/** POST /v1/completions. */
+export function completionsRoute({ inference, config }: Services): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/completions",
+    tag: "Chat-completions API",
+    summary: "Create a text completion",
+    description: "The prompt is sent to the model without its chat template. Unknown fields are ignored.",
+    body: completionRequestSchema,
+    answers: [
+      { description: "The completion.", schema: completionSchema },
+      { contentType: SSE_TYPE, description: "With stream: the chunks.", schema: completionChunkSchema },
+    ],
+    async handle(context, { body }) {
+      checkCombinations(body);
+      const { signal } = context.req.raw;
+      const { prompts, scored } = await readPrompts(inference, body, signal);
+      const requests = toCompletionRequests(
+        body,
+        prompts.map(({ text }) => text),
+      );
+      const { model, events, warnings } =
+        scored && requests.length === 0
+          ? { model: scored.model, events: onlyEcho(scored, toChoices(body)), warnings: [] }
+          : await generateChoices(inference, requests, config.models.slots, signal);
+      tellWarnings(context, warnings);
+      const completion: CompletionContext = {
+        head: answerHead("cmpl", model),
+        prompts,
+        choices: toChoices(body),
+        echo: body.echo ?? false,
+        logprobs: requestedAlternatives(body) !== undefined,
+      };
+      const options = toStreamOptions(body);
+      if (body.stream) {
+        const chunks = toCompletionChunks(completion, events, options);
+        return streamResponse(context, chunks, openaiEvents);
+      }
+      const count = requests.length || prompts.length * completion.choices;
+      return context.json(toCompletion(completion, await collectChoices(events, count), options));
+    },
+  });
+}
+
+/** The prompts' texts, with the log-probabilities of their tokens if the answer begins with those. */
+async function readPrompts(
+  inference: Inference,
+  body: CompletionRequest,
+  signal: AbortSignal,
+): Promise<{ prompts: readonly CompletionPrompt[]; scored: ScoreAnswer | undefined }> {
+  const model = body.model ?? undefined;
+  const items = promptItems(body);
+  const toText = async (item: string | number[]): Promise<string> =>
+    typeof item === "string"
+      ? item
+      : await inference.promptFromTokens({ model, tokens: item, param: "prompt" }, signal);
+  if (!needsPromptTokens(body)) {
+    const texts = await Promise.all(items.map(toText));
+    return { prompts: texts.map((text) => ({ text, logprobs: null })), scored: undefined };
+  }
+  const alternatives = requestedAlternatives(body);
+  const scored = await inference.score({ model, prompts: items, logprobs: alternatives }, signal);
+  const echoes = scored.prompts.map(({ shown }) => toCompletionPrompt(shown, alternatives !== undefined));
+  if (body.max_tokens === 0) return { prompts: echoes, scored };
+  const prompts = echoes.map(async ({ text, logprobs }, at) => ({
+    text: await toText(items[at] ?? text),
+    logprobs,
+  }));
+  return { prompts: await Promise.all(prompts), scored };
+}
+
+/** The events of an answer that has no text of its own. */
+async function* onlyEcho(
+  { prompts }: ScoreAnswer,
+  choices: number,
+): AsyncGenerator<ChoiceEvent, void, undefined> {
+  for (let choice = 0; choice < prompts.length * choices; choice += 1) {
+    const promptTokens = prompts[Math.floor(choice / choices)]?.tokens ?? 0;
+    yield { choice, type: "start" };
+    yield {
+      choice,
+      type: "done",
+      reason: "length",
+      usage: { promptTokens, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0 },
+      timings: { promptMs: 0, completionMs: 0 },
+      totalMs: 0,
+      tokensPerSecond: 0,
+    };
+  }
+}
 
 /** The API's default. */
 const DEFAULT_MAX_TOKENS = 16;
@@ -68,10 +175,10 @@ export const completionRequestSchema = z
     ...formatFields,
   })
   .meta({ id: "CompletionRequest" });
-export type CompletionRequest = z.output<typeof completionRequestSchema>;
+type CompletionRequest = z.output<typeof completionRequestSchema>;
 
 /** Each prompt as the client sent it. */
-export function promptItems({ prompt }: CompletionRequest): readonly (string | number[])[] {
+function promptItems({ prompt }: CompletionRequest): readonly (string | number[])[] {
   if (typeof prompt === "string") return [prompt];
   const prompts: (string | number[])[] = [];
   const whole: number[] = [];
@@ -88,12 +195,12 @@ function generatedChoices(body: Pick<CompletionRequest, "n" | "n_cmpl" | "best_o
 }
 
 /** What the answer begins with needs the tokens of the prompts: their log-probabilities, or their number. */
-export function needsPromptTokens(body: CompletionRequest): boolean {
+function needsPromptTokens(body: CompletionRequest): boolean {
   return body.echo === true && (requestedAlternatives(body) !== undefined || body.max_tokens === 0);
 }
 
 /** Alternatives to report for each token; undefined: no log-probabilities. */
-export function requestedAlternatives({
+function requestedAlternatives({
   logprobs,
   n_probs: probabilities,
 }: Pick<CompletionRequest, "logprobs" | "n_probs">): number | undefined {
@@ -139,7 +246,7 @@ export function toCompletionRequests(
 }
 
 /** @throws ServiceError invalid_parameter for fields that exclude each other */
-export function checkCombinations(body: CompletionRequest): void {
+function checkCombinations(body: CompletionRequest): void {
   const { max_tokens: maxTokens, best_of: best, echo, suffix } = body;
   if (maxTokens === 0 && !echo) refuse("max_tokens", "must be at least 1, or the request must have echo");
   if (suffix && needsPromptTokens(body)) refuse("suffix", "cannot be combined with echo and logprobs");

@@ -1,29 +1,25 @@
 import { tellWarnings } from "../../http/middleware/answer-warnings.ts";
-import type { Dialect } from "../../http/dialect.ts";
-import { pathName } from "../../http/input/path-name.ts";
-import { longJson } from "../../http/streaming/long-json.ts";
-import { defineRoute, type Route } from "../../http/route.ts";
+import { defineRoute, type Dialect, type Route } from "../../http/route.ts";
+import { pathName } from "../../http/input/common-fields.ts";
+import { longJson, SSE_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import type { Services } from "../services.ts";
-import { SSE_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { collectChoices, generateChoices } from "../../inference/generate-choices.ts";
-import { answerHead } from "./openai-answer-fields.ts";
+import { answerHead, toStreamOptions } from "./openai-fields.ts";
 import {
   chatCompletionChunkSchema,
   chatCompletionSchema,
   toChatChunks,
   toChatCompletion,
 } from "./chat-answer.ts";
-import { customNames, toChatRequests } from "./chat-request.ts";
+import { chatLimit, customNames, toChatRequests, withoutText } from "./chat-request.ts";
 import { chatCompletionRequestSchema } from "./chat-schema.ts";
-import { decodeCustomCalls } from "./custom-tools/decode-custom-calls.ts";
+import { decodeCustomCalls } from "./custom-tools.ts";
 import { usesFunctions } from "./legacy-functions.ts";
-import { completionsRoute } from "./completions-route.ts";
-import { chatLimit, withoutText } from "./only-read.ts";
+import { completionsRoute } from "./completion-request.ts";
 import * as embeddings from "./embeddings.ts";
+import { rerankRequestSchema, rerankSchema, toRerank, toRerankRequest } from "./embeddings.ts";
 import { openaiModelListSchema, openaiModelSchema, toModel, toModelList } from "./model-list.ts";
-import { toStreamOptions } from "./openai-request-fields.ts";
 import { openaiErrorSchema, openaiEvents, renderOpenaiError } from "./openai-error.ts";
-import { rerankRequestSchema, rerankSchema, toRerank, toRerankRequest } from "./rerank.ts";
 import { transcriptionsRoute } from "./transcriptions.ts";
 import { responseRoutes } from "./responses/response-routes.ts";
 

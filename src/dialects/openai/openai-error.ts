@@ -1,8 +1,7 @@
 import { z } from "zod";
 import type { ServiceError } from "../../errors/service-error.ts";
-import type { RenderedError } from "../../http/dialect.ts";
-import { sseData } from "../../http/streaming/sse-frame.ts";
-import { SSE_TYPE, type StreamFormat } from "../../http/streaming/stream-response.ts";
+import type { RenderedError } from "../../http/route.ts";
+import { SSE_TYPE, sseData, type StreamFormat } from "../../http/streaming/stream-response.ts";
 
 /**
  * The error body of the OpenAI API. Its `type` is one of the daemon's error types, not OpenAI's: clients pick their

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { jsonSchemaSchema, type OutputFormat } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
+import { ignored } from "../../http/input/common-fields.ts";
 import type { RequestedFormat } from "../../inference/inference.ts";
 import {
   type AskedFormat,
@@ -8,7 +9,7 @@ import {
   grammarOf,
   textsOf,
   toConstraint,
-} from "../constraint-fields.ts";
+} from "../structured-output-fields.ts";
 
 const schemaField = jsonSchemaSchema
   .nullish()
@@ -78,4 +79,15 @@ function fromResponseFormat(format: FormatFields["response_format"]): OutputForm
   const schema = named?.schema ?? format.schema;
   if (!schema) return { type: "json" };
   return { type: "json_schema", schema, ...(named?.strict != null && { strict: named.strict }) };
+}
+
+/** How long an answer is to be, which only models that were trained for it know. */
+export const verbosityField = ignored(
+  "no model here was trained for it; low and high are told in the header x-daybreak-warning",
+);
+
+/** What is told of a wish that is not followed. */
+export function unheardVerbosity(verbosity: unknown): string[] {
+  if (verbosity !== "low" && verbosity !== "high") return [];
+  return ["verbosity is not followed: say in the prompt how long the answer is to be"];
 }

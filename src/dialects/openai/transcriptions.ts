@@ -1,11 +1,10 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
-import { parseInput } from "../../http/input/parse-input.ts";
-import { readForm } from "../../http/input/read-form.ts";
+import { parseInput } from "../../http/input/common-fields.ts";
+import { readForm } from "../../http/input/form-data.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import { sseData } from "../../http/streaming/sse-frame.ts";
-import { SSE_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
-import { checkAudio } from "../../inference/audio-data.ts";
+import { SSE_TYPE, sseData, streamResponse } from "../../http/streaming/stream-response.ts";
+import { checkAudio } from "../../inference/media-data.ts";
 import { AnswerFold, collectAnswer } from "../../inference/collect-answer.ts";
 import type { InferenceEvent, InferenceRequest } from "../../inference/inference.ts";
 import type { Usage } from "../../engine/protocol/generation.ts";

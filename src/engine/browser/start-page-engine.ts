@@ -1,17 +1,26 @@
-import type { EngineFiles, LogLevel } from "../core/platform.ts";
-import {
-  type EndOptions,
-  endError,
-  type EngineConnection,
-  type EngineReceiver,
-} from "../engine-connection.ts";
+import type {
+  BlobLike,
+  EngineFiles,
+  EnginePlatform,
+  EngineWorker,
+  LogLevel,
+  Pixels,
+} from "../core/platform.ts";
+import { moduleHeapPatches, startPatchedWorker, workerHeapPatches } from "../core/worker-patches.ts";
+import { endError, type EndOptions, type EngineConnection, type EngineReceiver } from "../engine-handle.ts";
 import type { Engine, EngineExit } from "../engine.ts";
+import { sizeWorkgroups } from "../gpu/programs/size-workgroups.ts";
+import {
+  commandStreamPatches,
+  COMPILED_PROGRAMS_PATCHES,
+  queueWaitPatches,
+  UPLOADED_READ_PATCHES,
+  weightUploadPatches,
+} from "../gpu/wgpu-patches.ts";
 import { EngineServer } from "../host/engine-server.ts";
 import { loadEngine } from "../load-engine.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
 import type { DaemonMessage, EngineMessage } from "../protocol/messages.ts";
-import { CountedBlob } from "./counted-blob.ts";
-import { createPagePlatform, type PagePlatform, type PagePlatformOptions } from "./page-platform.ts";
 
 /** The files of a model; a File is a Blob too. */
 export interface PageModelFiles {
@@ -125,4 +134,139 @@ function countReads(files: PageModelFiles, onProgress: (progress: number) => voi
     projector: files.projector && counted(files.projector),
     adapters: files.adapters.map(({ blob, scale }) => ({ blob: counted(blob), scale })),
   };
+}
+
+/** While an engine loads, wllama finds another class under this name. */
+const PageWorker = globalThis.Worker;
+
+/** While a worker has a GPU, llama.cpp opens a device on it even for a model that stays on the CPU. */
+const HIDE_GPU = "delete WorkerNavigator.prototype.gpu;\n";
+/** As the daemon does, so that a page computes the same. */
+const SIZE_WORKGROUPS = `if(globalThis.GPUDevice)(${sizeWorkgroups.toString()})(globalThis);\n`;
+
+interface PagePlatformOptions {
+  /** Address of llama.cpp's WebAssembly. */
+  readonly wasmUrl: string;
+  /** Address of its script, where the package has one of its own for it. */
+  readonly scriptUrl?: string | undefined;
+  /** Largest heap that the WebAssembly may have, in bytes. */
+  readonly heapLimitBytes: number;
+  /** Longest wait for the browser's GPU, in milliseconds; absent: the engine stays on the CPU. */
+  readonly gpuWaitMs?: number | undefined;
+  readonly log: (level: LogLevel, line: string) => void;
+}
+
+interface PagePlatform extends EnginePlatform {
+  /** Ends the workers; what waits for them fails. */
+  terminate(): void;
+}
+
+/** wllama's platform in a browser: in a page, or in a worker of one. */
+function createPagePlatform(options: PagePlatformOptions): PagePlatform {
+  const workers: EngineWorker[] = [];
+  return {
+    wasmUrl: options.wasmUrl,
+    scriptUrl: options.scriptUrl,
+    log: options.log,
+    decodeWebp,
+    startWorker(scriptUrl, patch) {
+      const worker = startWorker(scriptUrl, patch, options);
+      workers.push(worker);
+      return worker;
+    },
+    terminate() {
+      for (const worker of workers) {
+        worker.terminate();
+        worker.onError(new Error("the engine has been ended"));
+      }
+    },
+  };
+}
+
+/** By the browser itself, which needs no download for it. */
+async function decodeWebp(file: Uint8Array<ArrayBuffer>): Promise<Pixels> {
+  using held = new DisposableStack();
+  const bitmap = held.adopt(
+    await createImageBitmap(new Blob([file], { type: "image/webp" }), { colorSpaceConversion: "none" }),
+    (image) => image.close(),
+  );
+  const { width, height } = bitmap;
+  const canvas = new OffscreenCanvas(width, height).getContext("2d");
+  if (!canvas) throw new Error("the browser has no canvas in a worker");
+  canvas.drawImage(bitmap, 0, 0);
+  return canvas.getImageData(0, 0, width, height);
+}
+
+function startWorker(
+  scriptUrl: string,
+  patch: (script: string) => string,
+  { heapLimitBytes, gpuWaitMs, scriptUrl: otherScript }: PagePlatformOptions,
+): EngineWorker {
+  // The other script belongs to llama.cpp's own kernels, which describe programs one by one and read whole tensors.
+  const hasGpuKernels = gpuWaitMs !== undefined && otherScript === undefined;
+  return startPatchedWorker(scriptUrl, patch, {
+    modulePatches: [
+      ...moduleHeapPatches(heapLimitBytes),
+      ...(gpuWaitMs === undefined ? [] : queueWaitPatches(gpuWaitMs)),
+      ...(hasGpuKernels ? [...weightUploadPatches(), ...commandStreamPatches(true)] : []),
+    ],
+    workerPatches: [
+      ...workerHeapPatches(heapLimitBytes),
+      ...(hasGpuKernels ? [...UPLOADED_READ_PATCHES, ...COMPILED_PROGRAMS_PATCHES] : []),
+    ],
+    readScript: async (url) => await (await fetch(url)).text(),
+    threadScript: (script) => new Blob([script], { type: "text/javascript" }),
+    run(script, shim) {
+      const parts = [gpuWaitMs === undefined ? HIDE_GPU : SIZE_WORKGROUPS, script];
+      const url = URL.createObjectURL(new Blob(parts, { type: "text/javascript" }));
+      const worker = new PageWorker(url);
+      // Not before it has started: a busy browser may not have read the script yet.
+      worker.addEventListener("message", () => URL.revokeObjectURL(url), { once: true });
+      worker.addEventListener("message", ({ data }: MessageEvent<unknown>) => shim.onMessage(data));
+      worker.addEventListener("error", (event) => {
+        // Or it would count as an error of this realm, too, and of the page that started it.
+        event.preventDefault();
+        shim.onError(new Error(event.message || "the engine's worker could not start"));
+      });
+      return {
+        postMessage: (message, options) => worker.postMessage(message, options?.transfer ?? []),
+        terminate: () => worker.terminate(),
+      };
+    },
+  });
+}
+
+/** A file of a page that tells how many bytes of it have been read. */
+class CountedBlob implements BlobLike {
+  readonly #blob: Blob;
+  readonly #onRead: (bytes: number) => void;
+
+  constructor(blob: Blob, onRead: (bytes: number) => void) {
+    this.#blob = blob;
+    this.#onRead = onRead;
+  }
+
+  get size(): number {
+    return this.#blob.size;
+  }
+
+  slice(start?: number, end?: number): CountedBlob {
+    return new CountedBlob(this.#blob.slice(start, end), this.#onRead);
+  }
+
+  async arrayBuffer(): Promise<ArrayBuffer> {
+    const bytes = await this.#blob.arrayBuffer();
+    this.#onRead(bytes.byteLength);
+    return bytes;
+  }
+
+  stream(): ReadableStream<Uint8Array<ArrayBuffer>> {
+    const count = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+      transform: (chunk, controller) => {
+        this.#onRead(chunk.byteLength);
+        controller.enqueue(chunk);
+      },
+    });
+    return this.#blob.stream().pipeThrough(count);
+  }
 }

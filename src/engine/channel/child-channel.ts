@@ -1,11 +1,10 @@
 import type { ChildProcess } from "node:child_process";
 import { Readable, type Writable } from "node:stream";
 import { ServiceError } from "../../errors/service-error.ts";
-import { CHILD_SPEAKS_ON } from "./descriptors.ts";
+import { CHILD_SPEAKS_ON, type FrameReading, readFrames } from "./parent-channel.ts";
 import { ChannelError, FrameReader } from "./frame.ts";
 import { MessageCodec } from "./message-codec.ts";
 import type { MessageKinds } from "./message-kinds.ts";
-import { type FrameReading, readFrames } from "./read-frames.ts";
 
 /** Most bytes of messages that a child may leave unread: its main thread does little else than read them. */
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024;

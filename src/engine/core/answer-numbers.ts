@@ -1,6 +1,6 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { GenerationRequest } from "../protocol/generation.ts";
-import { GIVEN_VERB } from "./given-token-patches.ts";
+import { GIVEN_VERB } from "./worker-verbs.ts";
 import type { RequestLoop } from "./request-loop.ts";
 import type { WllamaSession } from "./wllama-session.ts";
 

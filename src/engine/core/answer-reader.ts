@@ -1,15 +1,25 @@
+import { ServiceError } from "../../errors/service-error.ts";
 import {
   ANSWER_PROGRESS_TOKENS,
+  type Figures,
+  type FinishReason,
+  type GenerationDetails,
   type GenerationEvent,
   type GenerationRequest,
+  type OutputFormat,
+  type TokenLogprob,
 } from "../protocol/generation.ts";
-import { AnswerDepth } from "./answer-depth.ts";
-import { ChunkReader } from "./chunk-reader.ts";
-import type { Chosen } from "./chosen-tokens.ts";
-import { completionResultSchema } from "./completion-chunk.ts";
 import { unreadableAnswer } from "./engine-failure.ts";
-import type { AcceptedResult } from "./loop-request.ts";
-import type { RoomShare } from "./shared-room.ts";
+import {
+  type AcceptedResult,
+  type Chosen,
+  type ChunkDelta,
+  type ChunkLogprob,
+  type ChunkToken,
+  type CompletionChunk,
+  completionResultSchema,
+} from "./loop-request.ts";
+import type { RoomShare } from "./shared-context.ts";
 
 /** Turns the results of one generation into events. */
 export class AnswerReader {
@@ -80,4 +90,236 @@ export class AnswerReader {
     if (this.#isLastLost && this.#request.format.type !== "text") throw unreadableAnswer();
     this.#onEvent(done);
   }
+}
+
+type DoneEvent = Extract<GenerationEvent, { type: "done" }>;
+
+/** Stands for bytes that are not valid UTF-8. */
+const REPLACEMENT_CHARACTER = "\uFFFD";
+
+/** Converts the chunks of one answer from llama.cpp's server into our events. */
+export class ChunkReader {
+  readonly #maxTokens: number | undefined;
+  /** Requested alternatives per position; raw completions always contain at least one. */
+  readonly #topLogprobs: number;
+  readonly #wantsDetails: boolean;
+  readonly #wantsTimings: boolean;
+  readonly #countsGuesses: boolean;
+  readonly #toolCalls = new Set<number>();
+  #reason: FinishReason | undefined;
+  #stopSequence: string | undefined;
+  #pieces = 0;
+  #reasoningTokens = 0;
+  #promptTokens = 0;
+  #details: GenerationDetails | undefined;
+  #usage: CompletionChunk["usage"];
+  #timings: CompletionChunk["timings"];
+
+  constructor(options: {
+    maxTokens: number | undefined;
+    topLogprobs: number;
+    details?: boolean | undefined;
+    timings?: boolean | undefined;
+    /** False: given tokens are among what llama.cpp counts as guesses. */
+    countsGuesses?: boolean | undefined;
+  }) {
+    this.#countsGuesses = options.countsGuesses ?? true;
+    this.#maxTokens = options.maxTokens;
+    this.#wantsDetails = options.details ?? false;
+    this.#wantsTimings = options.timings ?? false;
+    this.#topLogprobs = options.topLogprobs;
+  }
+
+  /** Events of one chunk, in order. */
+  *push(chunk: CompletionChunk): Generator<GenerationEvent> {
+    if (chunk.usage) this.#usage = chunk.usage;
+    if (chunk.timings) this.#timings = chunk.timings;
+    const verbose = chunk["__verbose"];
+    if (verbose?.stopping_word) this.#stopSequence = verbose.stopping_word;
+    if (verbose?.prompt !== undefined) this.#details = detailsOf(verbose);
+    if (chunk.prompt_progress) {
+      const { processed, total, cache, time_ms: elapsedMs } = chunk.prompt_progress;
+      this.#promptTokens = total;
+      yield {
+        type: "prompt-progress",
+        processed,
+        total,
+        ...(cache !== undefined && { cached: cache }),
+        ...(elapsedMs !== undefined && { elapsedMs }),
+      };
+      return;
+    }
+    const choice = chunk.choices?.[0];
+    if (!choice) return;
+    const delta: ChunkDelta = choice.delta ?? { content: choice.text ?? null };
+    const logprobs = choice.logprobs?.content?.map((entry) => this.#logprob(entry));
+    yield* this.#delta(delta, logprobs);
+    if (choice.finish_reason) this.#reason = finishReason(choice.finish_reason);
+  }
+
+  /** The event for a piece that was lost because it was not valid UTF-8. */
+  unreadable(): GenerationEvent {
+    this.#pieces += 1;
+    return { type: "text-delta", text: REPLACEMENT_CHARACTER };
+  }
+
+  /** The last event. If the final chunk was lost, its figures are derived from the other chunks. */
+  finish(): DoneEvent {
+    const { usage, timings } = this.#soFar();
+    const isFull = this.#maxTokens !== undefined && usage.completionTokens >= this.#maxTokens;
+    return {
+      type: "done",
+      reason: this.#reason ?? (isFull ? "length" : "stop"),
+      ...(this.#stopSequence !== undefined && { stopSequence: this.#stopSequence }),
+      usage,
+      timings,
+      ...(this.#wantsDetails && this.#details && { details: this.#details }),
+    };
+  }
+
+  /** How long the answer is, which the engine may know better than its chunks tell. */
+  progress(completionTokens: number): GenerationEvent {
+    const { usage, timings } = this.#soFar();
+    return { type: "answer-progress", usage: { ...usage, completionTokens }, timings };
+  }
+
+  /** What a piece of the answer has besides itself. */
+  #asked(): { soFar?: Figures } {
+    return this.#wantsTimings && this.#timings ? { soFar: this.#soFar() } : {};
+  }
+
+  #soFar(): Figures {
+    const {
+      prompt_ms = 0,
+      predicted_ms = 0,
+      predicted_n,
+      cache_n,
+      draft_n,
+      draft_n_accepted,
+    } = this.#timings ?? {};
+    const completionTokens = this.#usage?.completion_tokens ?? predicted_n ?? this.#pieces;
+    return {
+      usage: {
+        promptTokens: this.#usage?.prompt_tokens ?? this.#promptTokens,
+        completionTokens,
+        cachedTokens: this.#usage?.prompt_tokens_details?.cached_tokens ?? cache_n ?? 0,
+        reasoningTokens: Math.min(this.#reasoningTokens, completionTokens),
+        ...(draft_n && this.#countsGuesses && { guesses: { tokens: draft_n, kept: draft_n_accepted ?? 0 } }),
+      },
+      timings: { promptMs: Math.max(0, prompt_ms), completionMs: Math.max(0, predicted_ms) },
+    };
+  }
+
+  *#delta(delta: ChunkDelta, logprobs: TokenLogprob[] | undefined): Generator<GenerationEvent> {
+    if (delta.reasoning_content) {
+      this.#pieces += 1;
+      this.#reasoningTokens += 1;
+      yield { type: "reasoning-delta", text: delta.reasoning_content, ...this.#asked() };
+    }
+    if (delta.content || logprobs?.length) {
+      this.#pieces += 1;
+      yield {
+        type: "text-delta",
+        text: delta.content ?? "",
+        ...(logprobs && { logprobs }),
+        ...this.#asked(),
+      };
+    }
+    for (const call of delta.tool_calls ?? []) {
+      const index = call.index ?? 0;
+      if (!this.#toolCalls.has(index)) {
+        this.#toolCalls.add(index);
+        const id = call.id || `call_${crypto.randomUUID().replaceAll("-", "")}`;
+        const soFar = index > 0 && this.#timings ? { soFar: this.#soFar() } : {};
+        yield { type: "tool-call-start", index, id, name: call.function?.name ?? "", ...soFar };
+      }
+      const text = call.function?.arguments;
+      if (text) yield { type: "tool-call-delta", index, arguments: text, ...this.#asked() };
+    }
+  }
+
+  #logprob(entry: ChunkToken): TokenLogprob {
+    return {
+      ...plainLogprob(entry),
+      top: (entry.top_logprobs ?? []).slice(0, this.#topLogprobs).map(plainLogprob),
+    };
+  }
+}
+
+/** Only the last chunk has all of them. */
+function detailsOf({
+  prompt = "",
+  id_slot: slot = 0,
+  tokens_cached: tokensInCache = 0,
+  truncated = false,
+}: NonNullable<CompletionChunk["__verbose"]>): GenerationDetails {
+  return { prompt, slot, tokensInCache, truncated };
+}
+
+function plainLogprob({ id, token, logprob, bytes }: ChunkLogprob): Omit<TokenLogprob, "top"> {
+  return { id, token, logprob, bytes: bytes ? [...bytes] : null };
+}
+
+function finishReason(reason: string): FinishReason {
+  return reason === "length" || reason === "tool_calls" ? reason : "stop";
+}
+
+/**
+ * Deepest nesting of JSON in an answer, the same as for requests, because tool calls are sent back in them. llama.cpp
+ * parses the whole answer recursively with every token, and deeper nesting would overflow its stack and end the engine.
+ */
+export const MAX_ANSWER_DEPTH = 100;
+
+/** Tracks the nesting of JSON that arrives in pieces. */
+class JsonDepth {
+  #depth = 0;
+  #isInString = false;
+  #isEscaped = false;
+
+  /** @returns the deepest level in this piece */
+  push(piece: string): number {
+    let deepest = this.#depth;
+    for (const character of piece) {
+      if (this.#isInString) this.#readString(character);
+      else if (character === '"') this.#isInString = true;
+      else if (character === "[" || character === "{") deepest = Math.max(deepest, ++this.#depth);
+      else if (character === "]" || character === "}") this.#depth -= 1;
+    }
+    return deepest;
+  }
+
+  #readString(character: string): void {
+    if (this.#isEscaped) this.#isEscaped = false;
+    else if (character === "\\") this.#isEscaped = true;
+    else if (character === '"') this.#isInString = false;
+  }
+}
+
+/** Checks an answer while it is generated: text that must be JSON, and the arguments of tool calls. */
+export class AnswerDepth {
+  readonly #text: JsonDepth | undefined;
+  readonly #calls = new Map<number, JsonDepth>();
+
+  constructor(format: OutputFormat) {
+    const isJson = format.type === "grammar" ? format.isJson : format.type !== "text";
+    if (isJson) this.#text = new JsonDepth();
+  }
+
+  /** @throws ServiceError inference_failed when the answer is nested too deeply */
+  check(event: GenerationEvent): void {
+    if (event.type === "text-delta") checkDepth(this.#text?.push(event.text));
+    if (event.type !== "tool-call-delta") return;
+    const call = this.#calls.get(event.index) ?? new JsonDepth();
+    this.#calls.set(event.index, call);
+    checkDepth(call.push(event.arguments));
+  }
+}
+
+function checkDepth(depth = 0): void {
+  if (depth <= MAX_ANSWER_DEPTH) return;
+  throw new ServiceError(
+    "inference_failed",
+    `The model's answer is nested more than ${MAX_ANSWER_DEPTH} levels deep and was stopped: ` +
+      "try again, or use a schema with less nesting.",
+  );
 }

@@ -1,6 +1,9 @@
+import { withoutUndefined } from "../../json/json-values.ts";
+import { toLlamaSchema } from "../../schema/to-llama-schema.ts";
 import {
   type ChatMessage,
   continuesLast,
+  type GenerationInput,
   type GenerationRequest,
   type JsonSchema,
   type OutputFormat,
@@ -9,8 +12,6 @@ import {
   type ToolDefinition,
 } from "../protocol/generation.ts";
 import { SAMPLING_ENTRIES } from "../protocol/sampling-fields.ts";
-import { withoutUndefined } from "../../json/without-undefined.ts";
-import { toLlamaSchema } from "../../schema/to-llama-schema.ts";
 
 /** Input of llama.cpp's completion action. */
 interface CompletionCall {
@@ -251,4 +252,17 @@ export function toRequestJson(body: unknown): string {
   return JSON.stringify(body, (_, value: unknown) =>
     typeof value === "string" ? value.toWellFormed() : value,
   );
+}
+
+/**
+ * A text with about as many tokens as the prompt of a request, without its media: only llama.cpp knows what a chat template
+ * makes of a conversation.
+ */
+export function promptText(input: GenerationInput): string {
+  if (input.kind === "prompt") return input.prompt;
+  const messages = input.messages.map(({ role, content, reasoning, toolCalls }) => {
+    const texts = content.map((part) => (part.type === "text" ? part.text : ""));
+    return [role, ...texts, reasoning, toolCalls];
+  });
+  return JSON.stringify(input.tools.length > 0 ? [input.tools, messages] : messages);
 }

@@ -5,16 +5,17 @@ import type { GenerationEvent, GenerationRequest } from "../protocol/generation.
 import type {
   EmbeddingResult,
   RerankResult,
+  SlotRequest,
+  SlotResult,
   TokenIds,
   TokenizeOptions,
   TokenPieces,
 } from "../protocol/calls.ts";
-import type { SlotRequest, SlotResult } from "../protocol/slots.ts";
-import { readInfo } from "./engine-info.ts";
+import { canReasonUnasked, readInfo } from "./engine-info.ts";
 import { AnswerNumbers } from "./answer-numbers.ts";
 import { AnswerReader } from "./answer-reader.ts";
-import { buildCompletionCall, toRequestJson } from "./build-request.ts";
-import { ChosenTokens } from "./chosen-tokens.ts";
+import { buildCompletionCall, promptText, toRequestJson } from "./build-request.ts";
+import { ChosenTokens } from "./loop-request.ts";
 import { readEmbedding, readRerank } from "./embedding-result.ts";
 import { fromLoadFailure } from "./engine-failure.ts";
 import {
@@ -26,19 +27,13 @@ import {
 } from "./load-parameters.ts";
 import { endsWithMedia, MediaEnding, noTextAfterMedia } from "./media-ending.ts";
 import type { EngineFiles, EnginePlatform } from "./platform.ts";
-import { draftCostPatch } from "./draft-cost.ts";
-import { promptReusePatch } from "./prompt-reuse.ts";
-import { promptText } from "./prompt-text.ts";
-import { PromptTurns } from "./prompt-turns.ts";
-import { withReadableImages } from "./readable-images.ts";
-import { canReasonUnasked } from "./reasoning-of-template.ts";
+import { draftCostPatch, promptReusePatch, StepControl } from "./kernel-controls.ts";
+import { PromptTurns, SharedRoom } from "./shared-context.ts";
+import { withReadableImages } from "./webp.ts";
 import { RequestLoop } from "./request-loop.ts";
 import { ServerRequests } from "./server-requests.ts";
-import { SharedRoom } from "./shared-room.ts";
-import { checkSpecialTokens, checkSpecialTokensOf } from "./special-token-limit.ts";
+import { checkSpecialTokens, checkSpecialTokensOf, Tokenizer } from "./tokenizer.ts";
 import { Slots } from "./slots.ts";
-import { StepControl } from "./step-control.ts";
-import { Tokenizer } from "./tokenizer.ts";
 import { AUDIO_PATCHES } from "./worker-patches.ts";
 import { WllamaSession } from "./wllama-session.ts";
 

@@ -1,7 +1,14 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
-import { isInternal, NO_PLAIN_REASON, OUT_OF_MEMORY, plainReason, WASM_TRAP } from "./plain-reason.ts";
-import { templateFailure, templateTooDeep } from "./template-failure.ts";
+import {
+  isInternal,
+  NO_PLAIN_REASON,
+  OUT_OF_MEMORY,
+  plainReason,
+  templateFailure,
+  templateTooDeep,
+  WASM_TRAP,
+} from "./failure-text.ts";
 import { EngineCallError, EngineFatalError, ModelLoadError } from "./wllama-session.ts";
 
 /** An error of llama.cpp's server. */

@@ -1,6 +1,5 @@
-import { contextTokens, type EngineSpec } from "../protocol/engine-spec.ts";
-import { withoutUndefined } from "../../json/without-undefined.ts";
-import { isQuantizedCache } from "../protocol/kv-cache.ts";
+import { contextTokens, type EngineSpec, isQuantizedCache } from "../protocol/engine-spec.ts";
+import { withoutUndefined } from "../../json/json-values.ts";
 import { MOST_GUESSED } from "../protocol/sampling-fields.ts";
 import type { LoadParameters } from "./wllama-api.ts";
 

@@ -1,8 +1,7 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { ChatMessage, GenerationRequest } from "../protocol/generation.ts";
 import { toRequestJson } from "./build-request.ts";
-import { completionResultSchema } from "./completion-chunk.ts";
-import type { AcceptedResult } from "./loop-request.ts";
+import { type AcceptedResult, completionResultSchema } from "./loop-request.ts";
 import type { WorkerActions } from "./wllama-api.ts";
 
 /** Stands for media in the sample chat; no template contains this text. */

@@ -1,8 +1,7 @@
-import { abortable } from "../../async/abortable.ts";
+import { abortable } from "../../async/promises.ts";
 import { toError } from "../../errors/to-error.ts";
-import type { ChosenTokens } from "./chosen-tokens.ts";
-import type { StepControl } from "./step-control.ts";
 import {
+  type ChosenTokens,
   inputKind,
   LoopRequest,
   progressOf,
@@ -10,6 +9,7 @@ import {
   type ResultReceiver,
   type StartAction,
 } from "./loop-request.ts";
+import type { StepControl } from "./kernel-controls.ts";
 import type { ActionResult, WorkerActions } from "./wllama-api.ts";
 import { EngineCallError, type WllamaSession } from "./wllama-session.ts";
 

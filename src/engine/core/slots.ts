@@ -1,15 +1,16 @@
 import { z } from "zod";
 import type { ErrorCode } from "../../errors/error-codes.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { tokenIdsSchema, type TokenIds } from "../protocol/calls.ts";
 import {
   adapterScalesSchema,
   type SlotRequest,
   type SlotResult,
   STATE_PIECE_BYTES,
-} from "../protocol/slots.ts";
+  type TokenIds,
+  tokenIdsSchema,
+} from "../protocol/calls.ts";
 import type { RequestLoop } from "./request-loop.ts";
-import { NO_MEMORY, SLOTS_VERB, TOO_LARGE } from "./slot-patches.ts";
+import { NO_MEMORY, SLOTS_VERB, TOO_LARGE } from "./worker-verbs.ts";
 import { EngineCallError, StockEngineError, type WllamaSession } from "./wllama-session.ts";
 
 /** What the worker returns: a number below zero says why it could not do it. */

@@ -1,23 +1,21 @@
 import { z } from "zod";
-import { Watchdog } from "../../async/watchdog.ts";
+import { Watchdog } from "../../async/timers.ts";
 import { ServiceError } from "../../errors/service-error.ts";
+import { templateTooDeep } from "./failure-text.ts";
 import { DRAFT_NAME } from "./load-parameters.ts";
-import { LoadEnding, startLimitMs, tookTooLong } from "./action-limits.ts";
-import { FailureLog, OffloadLog } from "./llama-log.ts";
-import { createWllama } from "./create-wllama.ts";
-import type { BlobLike, EnginePlatform } from "./platform.ts";
-import type {
-  ActionResult,
-  LoadedInfo,
-  LoadParameters,
-  WllamaInstance,
-  WorkerActions,
+import { FailureLog, LoadEnding, OffloadLog, startLimitMs, tookTooLong } from "./load-watch.ts";
+import type { BlobLike, EnginePlatform, LogLevel } from "./platform.ts";
+import {
+  type ActionResult,
+  type LoadedInfo,
+  type LoadParameters,
+  Wllama,
+  type WllamaInstance,
+  type WorkerActions,
 } from "./wllama-api.ts";
-import { NO_SLOTS } from "./slot-patches.ts";
-import { NO_TOKENIZER } from "./tokenizer-patches.ts";
-import { HELD, type TextPatch } from "./worker-patches.ts";
-import { templateTooDeep } from "./template-failure.ts";
 import { createWorkerClass } from "./wllama-worker.ts";
+import { HELD, type TextPatch } from "./worker-patches.ts";
+import { NO_SLOTS, NO_TOKENIZER } from "./worker-verbs.ts";
 
 /** What wllama rejects with: an Error, a string, or an object from our patches. */
 const failureSchema = z.union([
@@ -226,5 +224,45 @@ export class WllamaSession {
     this.#lost ??=
       error instanceof EngineFatalError ? error : new EngineFatalError(error.message, { cause: error });
     for (const fail of this.#pending) fail(this.#lost);
+  }
+}
+
+/**
+ * wllama on a platform, without anything loaded.
+ * @param onLine called with each line that it logs
+ */
+function createWllama(
+  platform: EnginePlatform,
+  onLine: (level: LogLevel, line: string) => void,
+): WllamaInstance {
+  const log =
+    (level: LogLevel) =>
+    (...parts: unknown[]) => {
+      const line = parts.map(describe).join(" ").trimEnd();
+      onLine(level, line);
+      platform.log(level, line);
+    };
+  const unused = {}; // files come from our platform, so wllama's managers are not used
+  const wllama = new Wllama(
+    { default: platform.wasmUrl },
+    {
+      cacheManager: unused,
+      modelManager: unused,
+      logger: { debug: log("debug"), log: log("info"), warn: log("warn"), error: log("error") },
+    },
+  );
+  const { wasmUrl: wasm, scriptUrl: worker } = platform;
+  // Without this, wllama would fetch code from a CDN when a WASM feature is missing.
+  wllama.setCompat(worker === undefined ? null : { worker, wasm });
+  return wllama;
+}
+
+function describe(part: unknown): string {
+  if (typeof part === "string") return part;
+  if (part instanceof Error) return part.message;
+  try {
+    return JSON.stringify(part) ?? String(part);
+  } catch {
+    return String(part);
   }
 }

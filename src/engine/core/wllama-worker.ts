@@ -1,9 +1,7 @@
 import { z } from "zod";
 import { toError } from "../../errors/to-error.ts";
-import { GIVEN_TOKEN_PATCHES } from "./given-token-patches.ts";
+import { GIVEN_TOKEN_PATCHES, SLOT_PATCHES, TOKENIZER_PATCHES } from "./worker-verbs.ts";
 import type { BlobLike, EnginePlatform, EngineWorker } from "./platform.ts";
-import { SLOT_PATCHES } from "./slot-patches.ts";
-import { TOKENIZER_PATCHES } from "./tokenizer-patches.ts";
 import { applyPatches, MEMORY_VERB, type TextPatch, WORKER_PATCHES } from "./worker-patches.ts";
 
 interface WorkerMessage {

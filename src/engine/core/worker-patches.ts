@@ -1,4 +1,6 @@
 import { MEMORY_CELLS } from "../../../wasm/memory-cells.ts";
+import { toError } from "../../errors/to-error.ts";
+import type { EngineWorker } from "./platform.ts";
 
 /** One exact change in a script of wllama. */
 export interface TextPatch {
@@ -149,3 +151,115 @@ export const WORKER_PATCHES: readonly TextPatch[] = [
 const readFilePiece = async (path, offset, req_size, out_ptr) => {`,
   },
 ];
+
+/** Largest heap of llama.cpp's WebAssembly as @wllama/wllama ships it: 65,536 pages of 64 KiB. */
+export const STOCK_HEAP_BYTES = 4 * 1024 ** 3;
+
+const PAGE_BYTES = 64 * 1024;
+
+/** Initial heap in llama.cpp's script. */
+const FIRST_HEAP_BYTES = 128 * 1024 ** 2;
+
+/**
+ * Rounds the heap limit of an engine up to whole pages, within what the WASM allows.
+ * @param wasmLimitBytes largest heap that the WASM declares
+ */
+export function engineHeapLimit(bytes: number, wasmLimitBytes: number): number {
+  const pages = Math.ceil(bytes / PAGE_BYTES);
+  // wllama requires the limit to be larger than the initial heap.
+  const least = FIRST_HEAP_BYTES / PAGE_BYTES + 1;
+  return Math.min(wasmLimitBytes, Math.max(least, pages) * PAGE_BYTES);
+}
+
+/**
+ * Patches llama.cpp's script in the worker and its threads for another heap limit than the stock one. A WebAssembly
+ * memory may have a lower limit than its module declares, so each engine can have its own.
+ */
+export function moduleHeapPatches(heapBytes: number): readonly TextPatch[] {
+  if (heapBytes === STOCK_HEAP_BYTES) return [];
+  return [
+    {
+      purpose: "declare the heap limit",
+      find: `maximum:${STOCK_HEAP_BYTES / PAGE_BYTES}n`,
+      replace: `maximum:${heapBytes / PAGE_BYTES}n`,
+    },
+    {
+      purpose: "let the heap grow to its limit",
+      find: `getHeapMax=()=>${STOCK_HEAP_BYTES}`,
+      replace: `getHeapMax=()=>${heapBytes}`,
+    },
+  ];
+}
+
+/** Patches wllama's part of the worker's script in the same way. */
+export function workerHeapPatches(heapBytes: number): readonly TextPatch[] {
+  if (heapBytes === STOCK_HEAP_BYTES) return [];
+  return [
+    {
+      purpose: "create a memory with this limit",
+      find: `let maxBytes = ${STOCK_HEAP_BYTES / 1024 ** 2} * 1024 * 1024;`,
+      replace: `let maxBytes = ${heapBytes};`,
+    },
+  ];
+}
+
+/** How a place, a Node process or a page, runs wllama's scripts. */
+interface WorkerPlace {
+  /** Patches of llama.cpp's script, in the worker and in its threads. */
+  readonly modulePatches: readonly TextPatch[];
+  /** Patches of wllama's part of the worker's script. */
+  readonly workerPatches: readonly TextPatch[];
+  readScript(url: string): Promise<string>;
+  /** The script of threads in the form in which llama.cpp starts them here. */
+  threadScript(script: string): unknown;
+  /** Runs a script, and passes what the worker says to the shim. */
+  run(script: string, shim: EngineWorker): Pick<EngineWorker, "postMessage" | "terminate">;
+}
+
+/**
+ * Starts wllama's worker with its scripts patched, which takes a while: until then messages wait.
+ * @param scriptUrl blob URL of wllama's script, which is released
+ * @param patch changes that script; throws when it is not the expected one
+ */
+export function startPatchedWorker(
+  scriptUrl: string,
+  patch: (script: string) => string,
+  place: WorkerPlace,
+): EngineWorker {
+  const queue: { message: unknown; transfer: ArrayBuffer[] }[] = [];
+  let isEnded = false;
+  const shim: EngineWorker = {
+    postMessage: (message, options) => queue.push({ message, transfer: options?.transfer ?? [] }),
+    terminate: () => (isEnded = true),
+    onMessage: () => {},
+    onError: () => {},
+  };
+  const start = async (): Promise<void> => {
+    const script = await place.readScript(scriptUrl);
+    URL.revokeObjectURL(scriptUrl);
+    const patched = applyPatches(patch(script), [...place.modulePatches, ...place.workerPatches]);
+    if (isEnded) return;
+    const worker = place.run(patched, shim);
+    shim.terminate = () => worker.terminate();
+    // Only module.init carries a script, and wllama waits for its answer before it sends anything else.
+    for (const { message, transfer } of queue) {
+      worker.postMessage(await withPatchedThreads(message, place), { transfer });
+    }
+    shim.postMessage = (message, options) => worker.postMessage(message, options);
+  };
+  start().catch((error: unknown) => shim.onError(toError(error)));
+  return shim;
+}
+
+/** wllama sends the script of its threads as a Blob. */
+async function withPatchedThreads(message: unknown, place: WorkerPlace): Promise<unknown> {
+  if (!hasArguments(message) || !message.args.some((arg) => arg instanceof Blob)) return message;
+  const args = message.args.map(async (arg) =>
+    arg instanceof Blob ? place.threadScript(applyPatches(await arg.text(), place.modulePatches)) : arg,
+  );
+  return { ...message, args: await Promise.all(args) };
+}
+
+function hasArguments(message: unknown): message is { args: readonly unknown[] } {
+  return typeof message === "object" && message !== null && "args" in message && Array.isArray(message.args);
+}

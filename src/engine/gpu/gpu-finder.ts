@@ -1,7 +1,6 @@
 import { ServiceError } from "../../errors/service-error.ts";
-import { type AdapterPreferences, chooseAdapter } from "./choose-adapter.ts";
+import { type AdapterPreferences, chooseAdapter, type GpuMode } from "./place-on-gpu.ts";
 import type { GpuAdapter, GpuReport, ReportedAdapter } from "./gpu-report.ts";
-import type { GpuMode } from "./place-on-gpu.ts";
 import type { SandboxMode } from "../walls/sandbox-finder.ts";
 import { probeGpu } from "./probe-gpu.ts";
 

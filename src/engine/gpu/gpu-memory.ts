@@ -1,5 +1,9 @@
-import { contextTokens, type EngineSpec } from "../protocol/engine-spec.ts";
-import { kvBytesPerToken, type KvCacheTypes } from "../protocol/kv-cache.ts";
+import {
+  contextTokens,
+  type EngineSpec,
+  kvBytesPerToken,
+  type KvCacheTypes,
+} from "../protocol/engine-spec.ts";
 import { VECTORS_IN_A_STEP } from "../estimate-memory.ts";
 import type { GpuAdapter } from "./gpu-report.ts";
 

@@ -1,10 +1,13 @@
 import { ServiceError } from "../../errors/service-error.ts";
-import { contextTokens, type EngineSpec } from "../protocol/engine-spec.ts";
-import { kvBytesPerToken } from "../protocol/kv-cache.ts";
-import { title } from "./choose-adapter.ts";
-import { gpuBatchSize } from "./gpu-batch-size.ts";
+import { contextTokens, type EngineSpec, kvBytesPerToken } from "../protocol/engine-spec.ts";
 import { type GpuModel, gpuNeeds, layersThatFit, outputBytes, usableMemory } from "./gpu-memory.ts";
-import type { GpuAdapter } from "./gpu-report.ts";
+import {
+  type GpuAdapter,
+  type GpuDevice,
+  type GpuReport,
+  isSameDevice,
+  type ReportedAdapter,
+} from "./gpu-report.ts";
 
 export interface GpuPreferences {
   /** Layers that a user asked for: 0 for none, -1 for all; absent: according to the configuration. */
@@ -159,4 +162,98 @@ function outputStays({ limits, ...adapter }: GpuAdapter, model: GpuModel): strin
 
 function mib(bytes: number): number {
   return Math.floor(bytes / MIB);
+}
+
+export interface AdapterPreferences {
+  /** Part of the name or description of the adapter; absent: the best one. */
+  readonly adapter?: string | undefined;
+  readonly powerPreference: "high-performance" | "low-power";
+}
+
+export type AdapterChoice =
+  | { readonly adapter: GpuAdapter }
+  /** Why there is none, and what to do. */
+  | { readonly problem: string };
+
+/**
+ * Picks the adapter for all models. A software adapter is used only when it is named: it computes on the CPU, more
+ * slowly than llama.cpp's CPU kernels.
+ */
+export function chooseAdapter(report: GpuReport, preferences: AdapterPreferences): AdapterChoice {
+  if (report.adapters.length === 0) return { problem: report.problem ?? "No GPU was found." };
+  const wanted = preferences.adapter === "" ? undefined : preferences.adapter;
+  const named =
+    wanted === undefined ? report.adapters : report.adapters.filter((each) => matchesName(each, wanted));
+  if (named.length === 0) {
+    return {
+      problem: `No adapter matches "${wanted}"; available: ${report.adapters.map(title).join("; ")}.`,
+    };
+  }
+  const usable = named.filter(isUsable);
+  const candidates = wanted === undefined ? usable.filter(({ software }) => !software) : usable;
+  const preferred = preferences.powerPreference === "low-power" ? report.lowPower : report.fastest;
+  const adapter = candidates.find((each) => preferred && isSameDevice(each, preferred)) ?? candidates[0];
+  if (adapter) return { adapter };
+  const problems = named.filter((each) => !isUsable(each)).map((each) => `${title(each)}: ${each.problem}`);
+  const [software] = usable;
+  if (!software) return { problem: problems.join(" ") };
+  // Without versions, as in "llvmpipe (LLVM 15.0.6, 256 bits)": daybreak gpu shows them.
+  const name = software.name.replace(/ \(.*\)$/, "");
+  const slow = `${name}, computes on the CPU itself, and more slowly`;
+  return {
+    problem:
+      problems.length > 0
+        ? `${problems.join(" ")} The only other adapter, ${slow}; it is used only when gpu.adapter names it.`
+        : `The only adapter, ${slow}. If there is a GPU, install its driver; to use ${name} anyway, name it in gpu.adapter.`,
+  };
+}
+
+function isUsable(adapter: ReportedAdapter): adapter is GpuAdapter {
+  return adapter.problem === undefined && "features" in adapter;
+}
+
+function matchesName(adapter: ReportedAdapter, name: string): boolean {
+  const description = "description" in adapter ? adapter.description : "";
+  return `${adapter.name}\n${description}`.toLowerCase().includes(name.toLowerCase());
+}
+
+/** "NVIDIA GeForce RTX 4070 (vulkan)" */
+export function title({ name, backend }: GpuDevice): string {
+  return `${name} (${backend})`;
+}
+
+/** llama.cpp's default; larger steps are hardly faster. */
+const GPU_STEP = 512;
+
+/** Larger steps are not faster on a software adapter. */
+const SOFTWARE_STEP = 16;
+
+/** Weights times tokens that a software adapter computes per second, at least. */
+const SOFTWARE_WEIGHT_TOKENS = 0.8e9;
+
+/** Cancellation and the tokens of other slots wait for a whole step. */
+const MAX_STEP_SECONDS = 10;
+
+/**
+ * Prompt tokens per step on a GPU; undefined when the adapter is so slow that even the smallest possible step takes too
+ * long.
+ */
+function gpuBatchSize(
+  { software }: Pick<GpuAdapter, "software">,
+  { parameters }: Pick<GpuModel, "parameters">,
+  {
+    purpose,
+    contextSize,
+    slots,
+    batchSize,
+  }: Pick<EngineSpec, "purpose" | "contextSize" | "slots" | "batchSize">,
+): number | undefined {
+  // A text to embed or rerank cannot be split.
+  const whole = purpose === "generate" ? undefined : batchSize;
+  // Decoding comes first, so a step must have room for more tokens than there are slots.
+  const least = whole ?? slots + 1;
+  if (!software) return whole ?? Math.max(least, Math.min(GPU_STEP, contextSize));
+  const acceptable = Math.floor((SOFTWARE_WEIGHT_TOKENS * MAX_STEP_SECONDS) / Math.max(1, parameters));
+  if (acceptable < least) return undefined;
+  return whole ?? Math.max(least, Math.min(SOFTWARE_STEP, acceptable, contextSize));
 }

@@ -1,10 +1,20 @@
 import type { ChildProcess } from "node:child_process";
-import { Watchdog } from "../../async/watchdog.ts";
-import { ChildChannel } from "../channel/child-channel.ts";
-import { LastLines } from "../last-lines.ts";
-import { type SpawnEngine, spawnEngine } from "../launch.ts";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { Watchdog } from "../../async/timers.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { findDawn, missingDawn } from "./find-dawn.ts";
+import { platformPackages } from "../../launch/platform-packages.mjs";
+import { ChildChannel } from "../channel/child-channel.ts";
+import { LastLines } from "../child-process.ts";
+import {
+  driverEnvironment,
+  gpuPermissions,
+  MINIMAL_ENVIRONMENT,
+  type SpawnEngine,
+  spawnEngine,
+  spawnFailure,
+} from "../launch.ts";
+import { PROBE_MESSAGE_KINDS } from "./dawn.ts";
 import { findGpuMemory } from "./find-gpu-memory.ts";
 import {
   type GpuDevice,
@@ -14,8 +24,6 @@ import {
   probeMessageSchema,
   type ReportedAdapter,
 } from "./gpu-report.ts";
-import { launchProbe, probeFailure } from "./launch-probe.ts";
-import { PROBE_MESSAGE_KINDS } from "./probe-message-kinds.ts";
 
 /** Longest silence of a probe. After a boot, opening a driver takes long on slow disks and busy machines. */
 const PROBE_DEADLINE_MS = 30_000;
@@ -158,4 +166,66 @@ function fold(messages: readonly ProbeMessage[], skipped: readonly GpuDevice[], 
   const problem = `The process that opened the driver ${end}. ${ADVICE}`;
   if (culprit === undefined) return { report: { adapters, problem } };
   return { report: { adapters }, culprit: { ...culprit, problem } };
+}
+
+interface LaunchProbeOptions {
+  readonly spawn: SpawnEngine;
+  readonly dawnPath: string;
+  /** Adapters that must not be opened. */
+  readonly skipped: readonly GpuDevice[];
+}
+
+/** The error for a probe process that could not be started. */
+function probeFailure(cause: unknown): ServiceError {
+  return spawnFailure("The process that looks for GPUs", cause);
+}
+
+/**
+ * Starts a probe process, which may load Dawn and read its own code, and nothing else that Node can forbid.
+ * @throws ServiceError resources_exhausted or model_load_failed when the process cannot be started
+ */
+function launchProbe({ spawn, dawnPath, skipped }: LaunchProbeOptions): ChildProcess {
+  const entry = path.join(import.meta.dirname, `probe-process${path.extname(import.meta.filename)}`);
+  const args = [
+    "--permission",
+    ...gpuPermissions(dawnPath),
+    `--allow-fs-read=${path.join(import.meta.dirname, path.sep)}`,
+    `--allow-fs-read=${path.join(import.meta.dirname, "..", "channel", path.sep)}`,
+    `--allow-fs-read=${path.join(import.meta.dirname, "..", "..", "json", path.sep)}`,
+    "--disable-warning=ExperimentalWarning",
+    "--disable-warning=SecurityWarning",
+    entry,
+    dawnPath,
+    JSON.stringify(skipped),
+  ];
+  try {
+    return spawn(process.execPath, args, {
+      env: { ...driverEnvironment(process.env), ...MINIMAL_ENVIRONMENT },
+      cwd: path.parse(entry).root,
+    });
+  } catch (error) {
+    // Some failures are thrown, others are emitted by the child.
+    throw probeFailure(error);
+  }
+}
+
+/** The entry file of the optional package with Dawn; undefined when none is installed. */
+export function findDawn(): string | undefined {
+  const packages = platformPackages(process.platform, process.arch);
+  for (const name of packages ? [packages.dawn, packages.dawnSource] : []) {
+    try {
+      return fileURLToPath(import.meta.resolve(name));
+    } catch {
+      // not installed
+    }
+  }
+  return undefined;
+}
+
+/** The message for when {@link findDawn} finds nothing, with what to do. */
+export function missingDawn({ platform, arch }: Pick<NodeJS.Process, "platform" | "arch">): string {
+  const name = platformPackages(platform, arch)?.dawn;
+  return name === undefined
+    ? `Dawn, through which Daybreak uses GPUs, is not available for ${platform} on ${arch}.`
+    : `The optional package ${name}, through which Daybreak uses GPUs, is not installed; add it with: npm install ${name} (with -g if Daybreak is installed globally; in a clone: npm ci)`;
 }

@@ -1,9 +1,17 @@
 import { pathToFileURL } from "node:url";
 import { ParentChannel, onParentGone } from "../channel/parent-channel.ts";
-import { type Dawn, type DawnGpu, deviceFlags, glibcVersion, GPU_BACKENDS, loadProblem } from "./dawn.ts";
-import { describeAdapter, unusable } from "./describe-adapter.ts";
+import {
+  type Dawn,
+  type DawnGpu,
+  describeAdapter,
+  deviceFlags,
+  glibcVersion,
+  GPU_BACKENDS,
+  loadProblem,
+  PROBE_MESSAGE_KINDS,
+  unusable,
+} from "./dawn.ts";
 import type { GpuDevice, ProbeMessage } from "./gpu-report.ts";
-import { PROBE_MESSAGE_KINDS } from "./probe-message-kinds.ts";
 
 /**
  * The entry of the probe process: opens every adapter once and reports what it found. A driver may crash or hang at any

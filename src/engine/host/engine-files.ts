@@ -1,8 +1,8 @@
+import fs from "node:fs";
 import { ServiceError } from "../../errors/service-error.ts";
 import { toError } from "../../errors/to-error.ts";
-import type { EngineFiles } from "../core/platform.ts";
+import type { BlobLike, EngineFiles } from "../core/platform.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
-import { FileBlob } from "./file-blob.ts";
 
 /**
  * Opens the files of a model.
@@ -37,4 +37,79 @@ function openFile(path: string, onRead: (bytes: number) => void): FileBlob {
       cause: error,
     });
   }
+}
+
+/** Chunk size of {@link FileBlob.stream}. */
+const STREAM_CHUNK_BYTES = 1024 * 1024;
+
+/**
+ * A part of an open file. Node's `fs.openAsBlob()` reports sizes of 4 GiB and more modulo 2^32 and does not report
+ * progress.
+ */
+export class FileBlob implements BlobLike {
+  readonly #fd: number;
+  readonly #start: number;
+  readonly #onRead: (bytes: number) => void;
+  readonly size: number;
+
+  private constructor(fd: number, start: number, size: number, onRead: (bytes: number) => void) {
+    this.#fd = fd;
+    this.#start = start;
+    this.size = size;
+    this.#onRead = onRead;
+  }
+
+  /**
+   * Opens a file, which stays open until the process ends: the engine may read it at any time.
+   * @param onRead called with the number of bytes after each read
+   * @throws the system's error when the file cannot be opened
+   */
+  static open(path: string, onRead: (bytes: number) => void = () => {}): FileBlob {
+    const fd = fs.openSync(path, "r");
+    return new FileBlob(fd, 0, fs.fstatSync(fd).size, onRead);
+  }
+
+  slice(start = 0, end = this.size): FileBlob {
+    const from = clamp(start, this.size);
+    const to = Math.max(from, clamp(end, this.size));
+    return new FileBlob(this.#fd, this.#start + from, to - from, this.#onRead);
+  }
+
+  /** @throws Error when the file has been truncated since it was opened */
+  async arrayBuffer(): Promise<ArrayBuffer> {
+    const bytes = new Uint8Array(this.size);
+    let filled = 0;
+    while (filled < bytes.length) {
+      const read = await readAt(this.#fd, bytes, filled, this.#start + filled);
+      if (read === 0) throw new Error("the file was truncated while it was read");
+      filled += read;
+      this.#onRead(read);
+    }
+    return bytes.buffer;
+  }
+
+  stream(): ReadableStream<Uint8Array<ArrayBuffer>> {
+    let position = 0;
+    return new ReadableStream({
+      pull: async (controller) => {
+        if (position >= this.size) return controller.close();
+        const end = Math.min(position + STREAM_CHUNK_BYTES, this.size);
+        controller.enqueue(new Uint8Array(await this.slice(position, end).arrayBuffer()));
+        position = end;
+      },
+    });
+  }
+}
+
+/** Resolves an index of Blob.slice(), where a negative one counts from the end. */
+function clamp(index: number, size: number): number {
+  return index < 0 ? Math.max(0, size + index) : Math.min(index, size);
+}
+
+function readAt(fd: number, bytes: Uint8Array, offset: number, position: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    fs.read(fd, bytes, offset, bytes.length - offset, position, (error, read) =>
+      error ? reject(error) : resolve(read),
+    );
+  });
 }

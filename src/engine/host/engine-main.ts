@@ -1,7 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { onParentGone } from "../channel/parent-channel.ts";
 import { skipLanguages } from "../../launch/skip-languages.mjs";
-import { isRestricted, UNRESTRICTED_EXIT_CODE } from "../permission-model.ts";
+import { isRestricted, UNRESTRICTED_EXIT_CODE } from "../child-process.ts";
 
 /**
  * The entry of an engine process, which has one model and may only read its files. The main thread only passes messages

@@ -1,15 +1,24 @@
 import { resolveObjectURL } from "node:buffer";
+import { readFile } from "node:fs/promises";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import { toError } from "../../errors/to-error.ts";
-import type { EnginePlatform, EngineWorker, LogLevel } from "../core/platform.ts";
-import { moduleHeapPatches, STOCK_HEAP_BYTES, workerHeapPatches } from "../core/heap-patches.ts";
-import { startPatchedWorker } from "../core/start-patched-worker.ts";
-import { COMPILED_PROGRAMS_PATCHES, commandStreamPatches } from "../gpu/command-stream-patches.ts";
-import { queueWaitPatches } from "../gpu/queue-wait-patches.ts";
-import { UPLOADED_READ_PATCHES, weightUploadPatches } from "../gpu/weight-upload-patches.ts";
-import { decodeWebp } from "./decode-webp.ts";
-import type { TextPatch } from "../core/worker-patches.ts";
+import type { EnginePlatform, EngineWorker, LogLevel, Pixels } from "../core/platform.ts";
+import {
+  moduleHeapPatches,
+  startPatchedWorker,
+  STOCK_HEAP_BYTES,
+  type TextPatch,
+  workerHeapPatches,
+} from "../core/worker-patches.ts";
+import {
+  commandStreamPatches,
+  COMPILED_PROGRAMS_PATCHES,
+  queueWaitPatches,
+  UPLOADED_READ_PATCHES,
+  weightUploadPatches,
+} from "../gpu/wgpu-patches.ts";
 
 /** Patches of wllama's scripts that only Node needs. */
 const MODULE_PATCHES: readonly TextPatch[] = [
@@ -130,4 +139,23 @@ function startWorker(
       };
     },
   });
+}
+
+type Decode = (file: ArrayBuffer) => Promise<Pixels>;
+
+let decoder: Promise<Decode> | undefined;
+
+/** Decodes a WebP image in WebAssembly, which is loaded with the first one. Rejects when the image is damaged. */
+export async function decodeWebp(file: Uint8Array<ArrayBuffer>): Promise<Pixels> {
+  decoder ??= loadDecoder();
+  const decode = await decoder;
+  return await decode(file.buffer.slice(file.byteOffset, file.byteOffset + file.byteLength));
+}
+
+async function loadDecoder(): Promise<Decode> {
+  const wasm = fileURLToPath(import.meta.resolve("@jsquash/webp/codec/dec/webp_dec.wasm"));
+  const { default: decode, init } = await import("@jsquash/webp/decode.js");
+  // Otherwise it would fetch its WebAssembly, as in a page.
+  await init(await WebAssembly.compile(await readFile(wasm)));
+  return decode;
 }

@@ -1,5 +1,4 @@
-import { joinPieces } from "../protocol/join-pieces.ts";
-import { isPiece, pieceText } from "../protocol/piece.ts";
+import { isPiece, joinPieces, pieceText } from "../protocol/piece.ts";
 import type { GenerationEvent } from "../protocol/generation.ts";
 import type { EngineMessage } from "../protocol/messages.ts";
 

@@ -1,7 +1,6 @@
-import { residentBytes } from "../../machine/process-memory.ts";
+import { residentBytes } from "../../machine/memory.ts";
 import { toError } from "../../errors/to-error.ts";
-import { DAEMON_MESSAGE_KINDS } from "../channel/daemon-message-kinds.ts";
-import { ENGINE_MESSAGE_KINDS } from "../channel/engine-message-kinds.ts";
+import { DAEMON_MESSAGE_KINDS, ENGINE_MESSAGE_KINDS } from "../channel/message-limits.ts";
 import { ParentChannel } from "../channel/parent-channel.ts";
 import type { LogLevel } from "../core/platform.ts";
 import { deviceFlags } from "../gpu/dawn.ts";

@@ -4,12 +4,13 @@ import { ServiceError } from "../../errors/service-error.ts";
 import {
   embeddingResultSchema,
   rerankResultSchema,
+  slotRequestSchema,
+  slotResultSchema,
   tokenIdsSchema,
   tokenizeOptionsSchema,
   tokenPiecesSchema,
 } from "./calls.ts";
 import { engineInfoSchema, engineSpecSchema } from "./engine-spec.ts";
-import { slotRequestSchema, slotResultSchema } from "./slots.ts";
 import { generationEventSchema, generationRequestSchema } from "./generation.ts";
 
 /**

@@ -62,3 +62,6 @@ export function* piecesOf({ tensors, alignment }: QuantizeJob): Generator<Piece,
     }
   }
 }
+
+/** Exit code of the process that quantizes when a tensor holds values that are not finite; not one of Node's own. */
+export const INVALID_WEIGHTS_EXIT_CODE = 79;

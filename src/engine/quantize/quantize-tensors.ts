@@ -1,14 +1,13 @@
 import type { ChildProcess } from "node:child_process";
+import path from "node:path";
 import { Readable } from "node:stream";
-import { CHILD_SPEAKS_ON } from "../channel/descriptors.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { LastLines } from "../last-lines.ts";
-import { spawnFailure } from "../launch.ts";
-import { killGroup } from "../process-signals.ts";
+import { CHILD_SPEAKS_ON } from "../channel/parent-channel.ts";
+import { killGroup, LastLines } from "../child-process.ts";
+import { STOCK_WASM_PATH } from "../engine-image.ts";
+import { engineRights, MINIMAL_ENVIRONMENT, readableCode, spawnEngine, spawnFailure } from "../launch.ts";
 import type { Wall } from "../walls/wall.ts";
-import { INVALID_WEIGHTS_EXIT_CODE } from "./exit-codes.ts";
-import { launchQuantizer, QUANTIZER } from "./launch-quantizer.ts";
-import type { QuantizeJob } from "./quantize-job.ts";
+import { INVALID_WEIGHTS_EXIT_CODE, type QuantizeJob } from "./quantize-job.ts";
 
 /**
  * Converts tensors in a process of its own, and yields their data one after another, padded. The process does not get
@@ -80,4 +79,32 @@ async function watchExit(child: ChildProcess): Promise<ServiceError | undefined>
       );
     });
   });
+}
+
+/** What the process is called in errors. */
+const QUANTIZER = "The process that quantizes";
+
+/** The weights are in WebAssembly memory and buffers, which have no such limit. */
+const SCRIPT_HEAP_MIB = 512;
+
+/**
+ * Starts a process with the rights of an engine: it may read its own code and the given files, and nothing else.
+ * @throws ServiceError resources_exhausted or model_load_failed when the process cannot be started
+ */
+function launchQuantizer(files: readonly string[], wall: Wall | undefined): ChildProcess {
+  const entry = path.join(import.meta.dirname, `quantizer-main${path.extname(import.meta.filename)}`);
+  const readable = [...readableCode(), STOCK_WASM_PATH, ...files];
+  const start = {
+    command: process.execPath,
+    args: [...engineRights(readable), `--max-old-space-size=${SCRIPT_HEAP_MIB}`, entry, STOCK_WASM_PATH],
+    env: MINIMAL_ENVIRONMENT,
+    cwd: import.meta.dirname,
+  };
+  const { command, args, ...rest } = wall ? wall.enclose(start, { readable }) : start;
+  try {
+    return spawnEngine(command, args, rest);
+  } catch (error) {
+    // Some failures are thrown, others are emitted by the child.
+    throw spawnFailure(QUANTIZER, error);
+  }
 }

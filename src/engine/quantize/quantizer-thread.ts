@@ -1,7 +1,6 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
-import { INVALID_WEIGHTS_EXIT_CODE } from "./exit-codes.ts";
-import { bytesOf, type Piece } from "./quantize-job.ts";
+import { bytesOf, INVALID_WEIGHTS_EXIT_CODE, type Piece } from "./quantize-job.ts";
 import { InvalidWeights, Quantizer } from "./quantizer.ts";
 
 /** What a thread of the process that quantizes is started with. */

@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, readlinkSync } from "node:fs";
 import path from "node:path";
 import { z } from "zod";
-import { FIRST_INPUT_ON } from "../channel/descriptors.ts";
+import { FIRST_INPUT_ON } from "../channel/parent-channel.ts";
 import { isFilteredArch, seccompFilter } from "./seccomp-filter.ts";
 import type { ProcessStart, Wall, WallView } from "./wall.ts";
 
@@ -90,4 +90,46 @@ export function findRuntimeFiles(): string[] {
   Object.assign(process.report, { excludeNetwork: true });
   const { sharedObjects } = reportSchema.parse(process.report.getReport());
   return [...sharedObjects, LOADER_CACHE].filter((file) => path.isAbsolute(file) && existsSync(file));
+}
+
+interface UnshareOptions {
+  /** Binaries of util-linux. */
+  readonly unshare: string;
+  readonly setpriv: string;
+}
+
+/**
+ * The util-linux wall, for systems without bubblewrap: no network, no other processes and no privileges. The disk stays
+ * visible, so only Node's permission model protects the user's files.
+ */
+export function unshare({ unshare: binary, setpriv }: UnshareOptions): Wall {
+  const enclose = (start: ProcessStart): ProcessStart => ({
+    ...start,
+    command: setpriv,
+    args: [
+      // When the daemon dies, unshare and its child are killed.
+      "--pdeathsig",
+      "KILL",
+      "--",
+      binary,
+      "--user",
+      "--map-current-user",
+      "--pid",
+      "--fork",
+      "--kill-child=KILL",
+      "--mount-proc",
+      "--net",
+      "--ipc",
+      "--uts",
+      "--",
+      setpriv,
+      "--no-new-privs",
+      "--bounding-set=-all",
+      "--inh-caps=-all",
+      "--",
+      start.command,
+      ...start.args,
+    ],
+  });
+  return { name: "namespaces", parts: ["no network", "no other processes", "no privileges"], enclose };
 }

@@ -1,14 +1,12 @@
 import { accessSync, constants } from "node:fs";
 import path from "node:path";
-import { ServiceError } from "../../errors/service-error.ts";
-import { exhaustedResource } from "../../errors/exhausted-resource.ts";
+import { exhaustedResource, ServiceError } from "../../errors/service-error.ts";
 import { toError } from "../../errors/to-error.ts";
-import { readSystemFile } from "../../machine/system-file.ts";
+import { readSystemFile } from "../../machine/memory.ts";
 import { type SpawnEngine, spawnEngine } from "../launch.ts";
-import { bubblewrap, findRuntimeFiles } from "./bubblewrap.ts";
+import { bubblewrap, findRuntimeFiles, unshare } from "./bubblewrap.ts";
 import { SANDBOX_EXEC, sandboxExec } from "./sandbox-exec.ts";
 import { tryEngineStart } from "./try-engine-start.ts";
-import { unshare } from "./unshare.ts";
 import type { Wall, WallName } from "./wall.ts";
 
 /** auto: the best wall that works on this machine; require: engines start only inside a wall; off: no wall. */

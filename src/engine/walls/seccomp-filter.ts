@@ -1,5 +1,4 @@
 import { endianness } from "node:os";
-import { DENIED_SYSCALLS } from "./denied-syscalls.ts";
 
 /** Architectures for which there is a filter. */
 export type FilteredArch = "x64" | "arm64";
@@ -116,3 +115,154 @@ function assemble(program: readonly Instruction[]): Buffer {
   });
   return bytes;
 }
+
+/** Numbers of a system call, for the architectures that have it. */
+interface Syscall {
+  readonly x64?: number;
+  readonly arm64?: number;
+}
+
+const call = (x64: number | undefined, arm64: number | undefined): Syscall => ({
+  ...(x64 !== undefined && { x64 }),
+  ...(arm64 !== undefined && { arm64 }),
+});
+
+/** A newer system call, which has the same number on all architectures. */
+const everywhere = (number: number): Syscall => call(number, number);
+
+/**
+ * System calls that an engine does not need and that could help it escape its sandbox or attack the kernel. None of
+ * those that Node, its threads and compiled WebAssembly were observed to make is in this list.
+ */
+export const DENIED_SYSCALLS: Readonly<Record<string, readonly Syscall[]>> = {
+  "other processes": [
+    call(101, 117), // ptrace
+    call(310, 270), // process_vm_readv
+    call(311, 271), // process_vm_writev
+    call(312, 272), // kcmp
+    everywhere(424), // pidfd_send_signal
+    everywhere(434), // pidfd_open
+    everywhere(438), // pidfd_getfd
+    everywhere(440), // process_madvise
+    everywhere(448), // process_mrelease
+  ],
+  "new processes": [
+    call(57, undefined), // fork
+    call(58, undefined), // vfork
+    call(322, 281), // execveat
+  ],
+  "sockets, and passing descriptors": [
+    call(41, 198), // socket
+    call(53, 199), // socketpair
+    call(42, 203), // connect
+    call(49, 200), // bind
+    call(50, 201), // listen
+    call(43, 202), // accept
+    call(288, 242), // accept4
+    call(44, 206), // sendto
+    call(45, 207), // recvfrom
+    call(46, 211), // sendmsg
+    call(47, 212), // recvmsg
+    call(307, 269), // sendmmsg
+    call(299, 243), // recvmmsg
+  ],
+  "mounts and namespaces": [
+    call(165, 40), // mount
+    call(166, 39), // umount2
+    call(155, 41), // pivot_root
+    call(161, 51), // chroot
+    call(272, 97), // unshare
+    call(308, 268), // setns
+    everywhere(428), // open_tree
+    everywhere(429), // move_mount
+    everywhere(430), // fsopen
+    everywhere(431), // fsconfig
+    everywhere(432), // fsmount
+    everywhere(433), // fspick
+    everywhere(442), // mount_setattr
+    everywhere(457), // statmount
+    everywhere(458), // listmount
+  ],
+  "other identities": [
+    call(105, 146), // setuid
+    call(106, 144), // setgid
+    call(113, 145), // setreuid
+    call(114, 143), // setregid
+    call(117, 147), // setresuid
+    call(119, 149), // setresgid
+    call(116, 159), // setgroups
+    call(122, 151), // setfsuid
+    call(123, 152), // setfsgid
+    call(126, 91), // capset
+  ],
+  "parts of the kernel with many past vulnerabilities": [
+    call(321, 280), // bpf
+    call(298, 241), // perf_event_open
+    call(323, 282), // userfaultfd
+    everywhere(425), // io_uring_setup
+    everywhere(426), // io_uring_enter
+    everywhere(427), // io_uring_register
+    call(248, 217), // add_key
+    call(249, 218), // request_key
+    call(250, 219), // keyctl
+    call(300, 262), // fanotify_init
+    call(301, 263), // fanotify_mark
+    call(303, 264), // name_to_handle_at
+    call(304, 265), // open_by_handle_at
+    call(154, undefined), // modify_ldt
+    call(135, 92), // personality
+    call(317, 277), // seccomp
+    call(275, 76), // splice
+    call(276, 77), // tee
+    call(278, 75), // vmsplice
+    call(319, 279), // memfd_create
+    everywhere(447), // memfd_secret
+  ],
+  "shared memory and messages": [
+    call(29, 194), // shmget
+    call(30, 196), // shmat
+    call(31, 195), // shmctl
+    call(67, 197), // shmdt
+    call(64, 190), // semget
+    call(65, 193), // semop
+    call(66, 191), // semctl
+    call(220, 192), // semtimedop
+    call(68, 186), // msgget
+    call(69, 189), // msgsnd
+    call(70, 188), // msgrcv
+    call(71, 187), // msgctl
+    call(240, 180), // mq_open
+    call(241, 181), // mq_unlink
+    call(242, 182), // mq_timedsend
+    call(243, 183), // mq_timedreceive
+    call(244, 184), // mq_notify
+    call(245, 185), // mq_getsetattr
+    call(256, 238), // migrate_pages
+    call(279, 239), // move_pages
+  ],
+  "the machine itself": [
+    call(169, 142), // reboot
+    call(246, 104), // kexec_load
+    call(320, 294), // kexec_file_load
+    call(175, 105), // init_module
+    call(313, 273), // finit_module
+    call(176, 106), // delete_module
+    call(167, 224), // swapon
+    call(168, 225), // swapoff
+    call(163, 89), // acct
+    call(103, 116), // syslog
+    call(179, 60), // quotactl
+    everywhere(443), // quotactl_fd
+    call(164, 170), // settimeofday
+    call(227, 112), // clock_settime
+    call(305, 266), // clock_adjtime
+    call(159, 171), // adjtimex
+    call(170, 161), // sethostname
+    call(171, 162), // setdomainname
+    call(172, undefined), // iopl
+    call(173, undefined), // ioperm
+    call(153, 58), // vhangup
+    call(133, undefined), // mknod
+    call(259, 33), // mknodat
+  ],
+};

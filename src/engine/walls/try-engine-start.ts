@@ -1,11 +1,10 @@
 import type { ChildProcess } from "node:child_process";
 import path from "node:path";
 import { Readable } from "node:stream";
-import { Watchdog } from "../../async/watchdog.ts";
-import { exhaustedResource } from "../../errors/exhausted-resource.ts";
-import { CHILD_SPEAKS_ON } from "../channel/descriptors.ts";
-import { killGroup } from "../process-signals.ts";
-import { LastLines } from "../last-lines.ts";
+import { Watchdog } from "../../async/timers.ts";
+import { exhaustedResource } from "../../errors/service-error.ts";
+import { CHILD_SPEAKS_ON } from "../channel/parent-channel.ts";
+import { killGroup, LastLines } from "../child-process.ts";
 import {
   engineRights,
   MINIMAL_ENVIRONMENT,

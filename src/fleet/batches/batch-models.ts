@@ -1,7 +1,6 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { Models } from "../../models/models.ts";
-import { findIn } from "../find-model.ts";
-import { isSame, type PlacedMachine } from "../places.ts";
+import { findIn, isSame, type PlacedMachine } from "../members.ts";
 import type { Presence } from "../presence.ts";
 import type { SelfDescription } from "../self-description.ts";
 import type { LineGroup } from "./batch-record.ts";

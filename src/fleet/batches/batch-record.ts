@@ -1,13 +1,7 @@
 import { z } from "zod";
-import type { Batch, StoredFile } from "../../batches/batch.ts";
-import {
-  finalStatusSchema,
-  problemsSchema,
-  purposeSchema,
-  statusSchema,
-} from "../../batches/batch-schemas.ts";
-import { writeJson } from "../json-message.ts";
-import { isSharedId } from "./shared-ids.ts";
+import { finalStatusSchema, problemsSchema, purposeSchema, statusSchema } from "../../batches/batch-store.ts";
+import { type Batch, type IdKind, newId, type StoredFile } from "../../batches/batch.ts";
+import { writeJson } from "../wire-format.ts";
 
 /**
  * Files and batches as JetStream has them. Whoever can reach the NATS server may have written them.
@@ -16,12 +10,16 @@ import { isSharedId } from "./shared-ids.ts";
 const count = z.number().min(0);
 /** Null: never, which JSON has no number for. */
 const endless = count.nullable().transform((value) => value ?? Number.POSITIVE_INFINITY);
+
+/** Ids of the fleet have an f that no machine's own have; a file that a batch has written carries the batch's digits. */
+const SHARED = /^(?:file-|batch_|msgbatch_)f([0-9a-f]{32})([0-9a-f]{8})?$/;
+
 /** Subjects are made of ids, which therefore have no wildcards. */
-const id = z.string().refine(isSharedId);
+const batchRecordId = z.string().refine(isSharedId);
 const hash = z.string().regex(/^[0-9a-f]{64}$/);
 
 export const fileSchema = z.object({
-  id,
+  id: batchRecordId,
   owner: z.string(),
   purpose: purposeSchema,
   name: z.string(),
@@ -43,11 +41,11 @@ const groupSchema = z.object({
 export type LineGroup = z.infer<typeof groupSchema>;
 
 export const batchSchema = z.object({
-  id,
+  id: batchRecordId,
   api: z.string(),
   owner: z.string(),
   endpoint: z.string(),
-  inputFile: id,
+  inputFile: batchRecordId,
   status: statusSchema,
   times: z.partialRecord(statusSchema, count),
   createdAt: count,
@@ -97,4 +95,32 @@ export function encodeBatch(batch: SharedBatch): Uint8Array {
 
 function orNull(value: number): number | null {
   return Number.isFinite(value) ? value : null;
+}
+
+const NONCE_DIGITS = 8;
+
+/** An id of something that all machines share. */
+export function newSharedId(kind: IdKind): string {
+  return newId(kind).replace(/[-_](?=[0-9a-f]{32}$)/, "$&f");
+}
+
+/** Whether an id, which anyone may have sent, is that of something shared; the subjects of JetStream are made of no other. */
+export function isSharedId(id: string): boolean {
+  return SHARED.test(id);
+}
+
+/** A new id for a file that a batch writes: each attempt has one of its own. */
+export function newOutputId(batch: string): string {
+  return `file-f${SHARED.exec(batch)?.[1] ?? ""}${newNonce()}`;
+}
+
+/** Tells apart what several machines may make of the same batch. */
+export function newNonce(): string {
+  return crypto.randomUUID().replaceAll("-", "").slice(0, NONCE_DIGITS);
+}
+
+/** The ids that the batch of an output file may have; none for a file that was uploaded. */
+export function batchesOf(file: string): readonly string[] {
+  const [, digits, nonce] = SHARED.exec(file) ?? [];
+  return digits === undefined || nonce === undefined ? [] : [`batch_f${digits}`, `msgbatch_f${digits}`];
 }

@@ -1,23 +1,23 @@
 import type { Logger } from "pino";
-import { type BatchFormat, formatOf } from "../../batches/batch-format.ts";
-import type { FileContents } from "../../batches/batch-store.ts";
 import {
   type AnsweredLine,
+  type BatchFormat,
   type FinalStatus,
+  formatOf,
   type InputProblem,
   type LineCounts,
   UNFINISHED,
   type WaitingLine,
 } from "../../batches/batch.ts";
-import { readInput } from "../../batches/read-input.ts";
-import { forget, writeOutput } from "../../batches/write-output.ts";
+import type { FileContents } from "../../batches/batch-store.ts";
+import { readInput } from "../../batches/input-file.ts";
+import { forget, writeOutput } from "../../batches/batch-runner.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import type { Answers } from "./answers.ts";
+import type { Answers } from "./answer-store.ts";
 import type { BatchModels } from "./batch-models.ts";
-import type { LineGroup, SharedBatch } from "./batch-record.ts";
+import { type LineGroup, newNonce, newOutputId, type SharedBatch } from "./batch-record.ts";
 import { isAway } from "../jetstream/jetstream-errors.ts";
 import type { LineRuns } from "./line-runs.ts";
-import { newNonce, newOutputId } from "./shared-ids.ts";
 import type { SharedStore } from "./shared-store.ts";
 
 const INPUT_GONE = "file_not_found";

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { readJson, writeJson } from "../json-message.ts";
-import type { JetStreamPlace } from "./jetstream-place.ts";
-import { isSharedId } from "./shared-ids.ts";
+import { readJson, writeJson } from "../wire-format.ts";
+import type { JetStreamPlace } from "./jetstream-store.ts";
+import { isSharedId } from "./batch-record.ts";
 
 /** After so long without a renewal, anyone may take a lease. */
 const LEASE_MS = 8000;

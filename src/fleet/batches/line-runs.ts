@@ -2,9 +2,9 @@ import { AckPolicy, type ConsumerInfo, DeliverPolicy } from "@nats-io/jetstream"
 import { errors } from "@nats-io/transport-node";
 import { z } from "zod";
 import type { WaitingLine } from "../../batches/batch.ts";
-import { readJson, writeJson } from "../json-message.ts";
+import { readJson, writeJson } from "../wire-format.ts";
 import type { SharedBatch } from "./batch-record.ts";
-import type { JetStreamPlace } from "./jetstream-place.ts";
+import type { JetStreamPlace } from "./jetstream-store.ts";
 
 /** Lines that one machine gets at once: neighbors, which begin alike. */
 const MOST_LINES = 32;

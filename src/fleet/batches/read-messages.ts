@@ -1,7 +1,6 @@
 import { AckPolicy, DeliverPolicy, type JetStreamManager, type JsMsg } from "@nats-io/jetstream";
 import { errors, nuid } from "@nats-io/transport-node";
-import { codeOf, NO_CONSUMER } from "../jetstream/jetstream-errors.ts";
-import { isAtLeast } from "../jetstream/server-version.ts";
+import { codeOf, isAtLeast, NO_CONSUMER } from "../jetstream/jetstream-errors.ts";
 
 /** Messages that are asked for at once, and for how long. */
 const READ_AT_ONCE = 2000;

@@ -1,18 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { BatchFormat, RunLine } from "../../batches/batch-format.ts";
-import type { LinePool } from "../../batches/line-pool.ts";
-import type { Batch } from "../../batches/batch.ts";
-import { UNFINISHED } from "../../batches/batch.ts";
+import type { Logger } from "pino";
+import { type Batch, type BatchFormat, type RunLine, UNFINISHED } from "../../batches/batch.ts";
+import type { LinePool } from "../../batches/line-scheduler.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { isAway } from "../jetstream/jetstream-errors.ts";
-import { BatchNews } from "./batch-news.ts";
-import type { JetStreamPlace } from "./jetstream-place.ts";
-import { MissingModels } from "./missing-models.ts";
+import type { BatchModels } from "./batch-models.ts";
+import { BatchNews, type ToldRefusals } from "./batch-notices.ts";
+import type { LineGroup, SharedBatch } from "./batch-record.ts";
+import type { JetStreamPlace } from "./jetstream-store.ts";
 import { BatchLeader, type LeadOptions } from "./lead-batch.ts";
 import type { Leases } from "./leases.ts";
-import { RunnerOfLines, type LineRunnerOptions } from "./run-lines.ts";
-import type { SharedBatch } from "./batch-record.ts";
-import type { ToldRefusals } from "./told-refusals.ts";
+import type { LineRuns } from "./line-runs.ts";
+import { type LineRunnerOptions, RunnerOfLines } from "./run-lines.ts";
 
 /** How often batches are looked at when nothing is heard of them. */
 const LOOK_MS = 1000;
@@ -249,4 +248,52 @@ export class SharedRunner {
     await Promise.race([after(mostMs), Promise.all([news, after(leastMs)])]);
     timer.abort();
   }
+}
+
+interface MissingModelsOptions {
+  readonly models: Pick<BatchModels, "isAway">;
+  readonly runs: Pick<LineRuns, "groups">;
+  readonly logger: Pick<Logger, "warn">;
+}
+
+/** Says which batches wait for a machine that has their model. */
+export class MissingModels {
+  readonly #options: MissingModelsOptions;
+  /** Batches whose wait the log has, with the reason. */
+  readonly #told = new Map<string, string>();
+
+  constructor(options: MissingModelsOptions) {
+    this.#options = options;
+  }
+
+  /** Why lines of a batch wait; undefined: all that are left have a machine. */
+  async reason(batch: SharedBatch): Promise<string | undefined> {
+    const { status, groups } = batch;
+    if (status !== "in_progress") return undefined;
+    const away = [...groups.entries()].filter(([, group]) => this.#options.models.isAway(group));
+    if (away.length === 0) return undefined;
+    const left = await this.#options.runs.groups(batch);
+    const names = away.filter(([index]) => left.has(index)).map(([, { name }]) => nameOf({ name }));
+    return names.length > 0
+      ? `waits for a machine that has ${names.join(" and for one that has ")}`
+      : undefined;
+  }
+
+  /** Tells the log once that a batch waits. */
+  async tell(batch: SharedBatch): Promise<void> {
+    const reason = await this.reason(batch);
+    if (reason === undefined) return this.forget(batch.id);
+    if (this.#told.get(batch.id) === reason) return;
+    this.#told.set(batch.id, reason);
+    this.#options.logger.warn({ batch: batch.id }, `A batch ${reason}`);
+  }
+
+  /** The batch is not led from here any longer. */
+  forget(batch: string): void {
+    this.#told.delete(batch);
+  }
+}
+
+function nameOf({ name }: Pick<LineGroup, "name">): string {
+  return name === "" ? "the default model that it began with" : name;
 }

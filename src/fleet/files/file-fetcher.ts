@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { abortable } from "../../async/abortable.ts";
-import type { HubPeers, PeerListing, SharedFile } from "../../models/hub/hub-peers.ts";
+import { abortable } from "../../async/promises.ts";
+import type { HubPeers, PeerListing, SharedFile } from "../../models/hub/cache/cached-files.ts";
 import type { FleetConnection } from "../fleet-connection.ts";
-import { readJson, writeJson } from "../json-message.ts";
+import { readJson, writeJson } from "../wire-format.ts";
 import type { Machine, Presence } from "../presence.ts";
-import { ANSWER, type FileQuestion, listingSchema, PIECE_BYTES } from "./file-messages.ts";
+import { ANSWER, type FileQuestion, listingSchema, PIECE_BYTES } from "./file-server.ts";
 
 /** Pieces that are asked for before the first of them is here: 4 MiB, which fills a line of 10 Gbit/s in a building. */
 const PIECES_AHEAD = 8;

@@ -3,7 +3,7 @@ import { mkdir, open, readdir, rename, stat } from "node:fs/promises";
 import path from "node:path";
 import type { Config } from "../../config/schema.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { removeFile } from "../../files/remove-file.ts";
+import { removeFile } from "../../files/file-operations.ts";
 import type { Blobs } from "../models.ts";
 
 /** The first bytes of a GGUF file. */

@@ -1,10 +1,9 @@
 import { constants } from "node:fs";
 import { open, stat, type FileHandle } from "node:fs/promises";
-import { throwExhaustion } from "../../errors/exhausted-resource.ts";
-import { ServiceError } from "../../errors/service-error.ts";
+import { ServiceError, throwExhaustion } from "../../errors/service-error.ts";
 import type { GgufSummary } from "../model.ts";
 import { type ByteSource, InvalidGguf } from "./byte-reader.ts";
-import { type GgufHeader, type HeaderListener, readHeader } from "./read-header.ts";
+import { type GgufHeader, type HeaderListener, readHeader } from "./read-tensors.ts";
 import { summarizeHeaders } from "./summarize-headers.ts";
 
 /** Reads what a model's files say of it; given all its shards in order. */

@@ -1,10 +1,9 @@
 import type { GgufSummary } from "../model.ts";
-import { callTokens, infillTokens } from "./vocabulary-markers.ts";
-import { checkFigures, checkForm, checkShards } from "./check-model.ts";
+import { claimed, InvalidGguf } from "./byte-reader.ts";
 import { FILE_TYPE_NAMES } from "./ggml-types.ts";
-import { InvalidGguf } from "./byte-reader.ts";
-import type { GgufHeader } from "./read-header.ts";
-import type { Metadata } from "./read-metadata.ts";
+import type { Metadata, MetadataValue } from "./read-metadata.ts";
+import type { GgufHeader } from "./read-tensors.ts";
+import { callTokens, infillTokens } from "./vocabulary-markers.ts";
 
 /** Architectures that only encode: they embed or rank, and never generate. */
 const ENCODERS: ReadonlySet<string> = new Set([
@@ -180,4 +179,156 @@ function perLayer(metadata: Metadata, key: string, layers: number): readonly num
   const value = metadata.get(key);
   if (typeof value === "number") return Array.from({ length: Math.min(layers, MAX_LAYERS) }, () => value);
   return typeof value === "object" ? value.numbers : undefined;
+}
+
+/** llama.cpp stores it as a signed 32-bit integer. */
+const LONGEST_CONTEXT = 2 ** 31 - 1;
+/** The widest published models have some 16,000. */
+const WIDEST_EMBEDDING = 2 ** 20;
+/** Heads per block, or numbers per head; published models have fewer than a thousand. */
+const MOST_OF_HEADS = 2 ** 16;
+/** llama.cpp's own limit is 512. */
+const MOST_BLOCKS = 4096;
+/** Models with this type of vocabulary can compute, but cannot read or write text. */
+const NO_VOCABULARY = "no_vocab";
+/** Lists next to the tokens. llama.cpp reads them without checking their length and type. */
+const VOCABULARY_LISTS: readonly (readonly [key: string, types: readonly number[], name: string])[] = [
+  ["tokenizer.ggml.scores", [6], "scores"],
+  ["tokenizer.ggml.token_type", [4, 5], "token types"],
+];
+/**
+ * Special tokens of WordPiece vocabularies, with the ids that llama.cpp uses if no key names one. It looks up their
+ * embeddings without checking that they exist.
+ */
+const WORDPIECE = "bert";
+const WORDPIECE_TOKENS: readonly (readonly [key: string, id: number, name: string])[] = [
+  ["tokenizer.ggml.bos_token_id", 101, "to begin a text with"],
+  ["tokenizer.ggml.seperator_token_id", 102, "to end a text with"],
+  ["tokenizer.ggml.unknown_token_id", 100, "for words that it does not know"],
+];
+/** enum llama_pooling_type: unspecified, none, mean, first token, last token, rank. Other values crash an engine. */
+const POOLING_TYPES: ReadonlySet<number> = new Set([-1, 0, 1, 2, 3, 4]);
+/** Ollama's own names for architectures that llama.cpp has under others, with other keys and tensors. */
+const OLLAMA_ARCHITECTURES: ReadonlySet<string> = new Set([
+  "deepseekocr",
+  "glm4moelite",
+  "glmocr",
+  "gptoss",
+  "mllama",
+  "qwen25vl",
+]);
+/** Keys of models without attention, whose headers say that they have no heads. */
+const WITHOUT_ATTENTION = /\.(?:ssm|wkv|shortconv|rwkv|token_shift)/;
+
+/**
+ * Refuses the header of a model that could be loaded but would never work, or would crash its engine at the first request.
+ * @param tensors number of tensors in all files
+ * @throws InvalidGguf
+ */
+function checkFigures(metadata: Metadata, architecture: string, tensors: number): void {
+  const figure = (key: string, most: number): number => {
+    const value = metadata.get(`${architecture}.${key}`);
+    if (typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= most) return value;
+    throw new InvalidGguf(`its ${key.replaceAll("_", " ")} is ${shown(value)}`);
+  };
+  figure("context_length", LONGEST_CONTEXT);
+  figure("embedding_length", WIDEST_EMBEDDING);
+  const blocks = figure("block_count", MOST_BLOCKS);
+  if (blocks > tensors) throw new InvalidGguf(`it claims ${blocks} blocks and has ${tensors} tensors`);
+  const pooling = metadata.get(`${architecture}.pooling_type`) ?? 0;
+  if (typeof pooling !== "number" || !POOLING_TYPES.has(pooling)) {
+    throw new InvalidGguf(`its pooling type is ${shown(pooling)}, which llama.cpp does not know`);
+  }
+  checkHeads(metadata, architecture);
+  checkVocabulary(metadata);
+}
+
+function checkHeads(metadata: Metadata, architecture: string): void {
+  /** One value for all blocks, or one for each; undefined if the file does not say. */
+  const counts = (key: string, name: string): readonly number[] | undefined => {
+    const value = metadata.get(`${architecture}.attention.${key}`);
+    if (value === undefined) return undefined;
+    const list = typeof value === "number" ? [value] : typeof value === "object" ? (value.numbers ?? []) : [];
+    const areCounts = list.every((count) => Number.isInteger(count) && count >= 0 && count <= MOST_OF_HEADS);
+    if (list.length > 0 && areCounts) return list;
+    throw new InvalidGguf(`its ${name} is ${shown(value)}`);
+  };
+  const heads = counts("head_count", "number of attention heads");
+  counts("head_count_kv", "number of attention heads with keys and values");
+  counts("key_length", "length of attention keys");
+  counts("value_length", "length of attention values");
+  const needsHeads = ![...metadata.keys()].some((key) => WITHOUT_ATTENTION.test(key));
+  if (needsHeads && heads?.every((count) => count === 0)) throw new InvalidGguf("it has no attention heads");
+}
+
+function checkVocabulary(metadata: Metadata): void {
+  const model = metadata.get("tokenizer.ggml.model");
+  const tokens = metadata.get("tokenizer.ggml.tokens");
+  const count = typeof tokens === "object" && tokens.isText === true ? tokens.length : 0;
+  if (typeof model !== "string" || model === NO_VOCABULARY || count === 0) {
+    throw new InvalidGguf("it has no vocabulary, so it can neither read nor write text");
+  }
+  for (const [key, types, name] of VOCABULARY_LISTS) {
+    const list = metadata.get(key);
+    if (list === undefined) continue;
+    if (typeof list !== "object" || !types.includes(list.type ?? -1) || list.length < count) {
+      throw new InvalidGguf(`its vocabulary has ${count} tokens, and its list of ${name} does not match`);
+    }
+  }
+  if (model !== WORDPIECE) return;
+  for (const [key, fallback, name] of WORDPIECE_TOKENS) {
+    const id = metadata.get(key);
+    const isThere = typeof id === "number" && id >= 0 && id < count;
+    if (!isThere && fallback >= count) throw new InvalidGguf(`its vocabulary has no token ${name}`);
+  }
+}
+
+function shown(value: MetadataValue | undefined): string {
+  if (value === undefined) return "missing";
+  if (typeof value === "number") return Number.isSafeInteger(value) ? String(value) : "out of all bounds";
+  return "not a number";
+}
+
+/**
+ * Refuses the form of GGUF that Ollama has made for some architectures, which llama.cpp reads only with Ollama's changes.
+ * @throws InvalidGguf
+ */
+function checkForm(architecture: string, headers: readonly GgufHeader[]): void {
+  const isForOllama =
+    OLLAMA_ARCHITECTURES.has(architecture) || headers.some(({ tensors }) => tensors.hasEncoder);
+  if (!isForOllama) return;
+  throw new InvalidGguf(
+    "it is in a form that only Ollama reads; get the model from the hub, where its GGUF files are llama.cpp's",
+  );
+}
+
+/**
+ * Refuses files that are not all shards of one model in order, by the keys that llama.cpp's gguf-split writes, as
+ * llama.cpp does.
+ * @throws InvalidGguf
+ */
+function checkShards(headers: readonly [GgufHeader, ...GgufHeader[]]): void {
+  const [{ metadata }] = headers;
+  const count = metadata.get("split.count") ?? 1;
+  if (headers.length === 1) {
+    if (typeof count !== "number" || count <= 1) return;
+    throw new InvalidGguf(
+      `it is one of ${claimed(count)} shards, but its name does not tell where the others are`,
+    );
+  }
+  if (count !== headers.length) {
+    throw new InvalidGguf(
+      `its name says that it is one of ${headers.length} shards, but its header does not`,
+    );
+  }
+  for (const [index, header] of headers.entries()) {
+    if (header.metadata.get("split.no") === index) continue;
+    throw new InvalidGguf(`the file named shard ${index + 1} of ${headers.length} is not that shard`);
+  }
+  const tensors = headers.reduce((sum, header) => sum + header.tensors.count, 0);
+  if (metadata.get("split.tensors.count") !== tensors) {
+    throw new InvalidGguf(
+      `its shards have ${tensors} tensors together, but its header says otherwise: one of them is incomplete or belongs to another model`,
+    );
+  }
 }

@@ -2,37 +2,40 @@ import { mkdir, realpath } from "node:fs/promises";
 import { pause } from "../../async/pause.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { toError } from "../../errors/to-error.ts";
-import { FolderLock } from "../../files/folder-lock.ts";
-import { freeSpace, type FreeSpace } from "../../files/free-space.ts";
-import type { HubRetry, PullProgress } from "../pull-progress.ts";
-import type { HubSpec } from "../names/hub-spec.ts";
+import { freeSpace, type FreeSpace } from "../../files/file-operations.ts";
+import { FolderLock } from "../../files/locks.ts";
+import { chooseModelFiles, chooseProjector, type HubSpec } from "../names/hub-spec.ts";
 import { isRevision } from "../names/name-rules.ts";
-import { toCachedModel } from "./cache/snapshots.ts";
-import { chooseEntry, entriesAt, MAIN } from "./cache/find-entry.ts";
-import { listCachedModels, listRepoCaches } from "./cache/list-cached-models.ts";
+import { CachedFiles, type HubPeers } from "./cache/cached-files.ts";
+import { hasLeftovers, removeCached, removeLeftovers } from "./cache/remove-cached.ts";
 import { isRepoName, RepoCache } from "./cache/repo-cache.ts";
-import { SnapshotPull, type PullTools } from "./download/snapshot-pull.ts";
-import { HubNetworkFailure, isTransient, toHubError } from "./remote/hub-error.ts";
-import { HubFetch } from "./remote/hub-fetch.ts";
+import {
+  chooseEntry,
+  entriesAt,
+  listCachedModels,
+  listRepoCaches,
+  MAIN,
+  toCachedModel,
+} from "./cache/snapshots.ts";
+import { discardParts } from "./download/download-blob.ts";
+import { PullMeter, SharedDownloads } from "./download/shared-downloads.ts";
+import { type PullTools, SnapshotPull } from "./download/snapshot-pull.ts";
 import {
   type CachedModel,
   type HubPullRequest,
+  type HubRetry,
   type HubStore,
   isCommit,
+  type PullProgress,
   type RepoFile,
   type RepoListing,
   requestKey,
 } from "./hub-store.ts";
-import { CachedFiles } from "./cache/cached-files.ts";
-import type { HubPeers } from "./hub-peers.ts";
 import { http1Fetch } from "./remote/http1-fetch.ts";
+import { HubNetworkFailure, isTransient, toHubError } from "./remote/hub-error.ts";
+import { HubFetch } from "./remote/hub-fetch.ts";
 import { listRepo } from "./remote/list-repo.ts";
-import { PullMeter } from "./download/pull-meter.ts";
-import { removeCached, hasLeftovers, removeLeftovers } from "./cache/remove-cached.ts";
 import type { Sleep } from "./remote/retry.ts";
-import { SharedDownloads } from "./download/shared-downloads.ts";
-import { choosePullFiles } from "./choose-pull-files.ts";
-import { discardParts } from "./download/discard-parts.ts";
 
 export interface DiskHubStoreOptions {
   /** Contains the `models--owner--repo` folders; created by the first pull. */
@@ -240,4 +243,37 @@ function fits(listing: RepoListing, request: HubPullRequest): boolean {
     if (error instanceof ServiceError) return false;
     throw error;
   }
+}
+
+/** The files that a pull downloads. */
+interface PullFiles {
+  /** All shards in order. */
+  readonly model: readonly RepoFile[];
+  readonly projector: RepoFile | undefined;
+}
+
+/** @throws ServiceError hub_repo_not_found for a named file that is not there, no_gguf_in_repo */
+export function choosePullFiles(
+  { repo, files }: RepoListing,
+  { spec, projector }: HubPullRequest,
+): PullFiles {
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  const paths = [...byPath.keys()];
+  const chosen = chooseModelFiles(paths, spec);
+  if (chosen === undefined) throw noFittingFile(repo, spec);
+  const projectorPath = projector === "auto" ? chooseProjector(paths, chosen[0]!) : projector;
+  const projectorFile = projectorPath === undefined ? undefined : byPath.get(projectorPath);
+  if (projector !== undefined && projector !== "auto" && projectorFile === undefined)
+    throw new ServiceError("hub_repo_not_found", `${repo} has no projector file ${projector}.`);
+  return { model: chosen.map((path) => byPath.get(path)!), projector: projectorFile };
+}
+
+function noFittingFile(repo: string, { file, quant }: HubSpec): ServiceError {
+  if (file !== undefined) return new ServiceError("hub_repo_not_found", `${repo} has no file ${file}.`);
+  return new ServiceError(
+    "no_gguf_in_repo",
+    quant === undefined
+      ? `${repo} has no GGUF model; look for a repository whose name ends in -GGUF.`
+      : `${repo} has no GGUF model with quantization ${quant}.`,
+  );
 }

@@ -1,16 +1,15 @@
 import { realpath } from "node:fs/promises";
 import { pause } from "../../async/pause.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { chooseModelFiles, groupModels } from "../names/choose-file.ts";
-import { isQuantization, quantizationOf } from "../names/quantization.ts";
+import { chooseModelFiles, groupModels } from "../names/hub-spec.ts";
+import { isQuantization, quantizationOf } from "../names/model-file-names.ts";
 import { isRepoName, RepoCache } from "./cache/repo-cache.ts";
 import { partSize } from "./download/download-blob.ts";
 import type { HubStore, RepoFile } from "./hub-store.ts";
 import { http1Fetch } from "./remote/http1-fetch.ts";
 import { HubFetch } from "./remote/hub-fetch.ts";
 import { HubHttpFailure, toHubError } from "./remote/hub-error.ts";
-import { listRepo } from "./remote/list-repo.ts";
-import { type HubRepo, repoInfo, type RepoInfo, searchRepos } from "./remote/search-repos.ts";
+import { type HubRepo, listRepo, repoInfo, type RepoInfo, searchRepos } from "./remote/list-repo.ts";
 import { type Sleep, withRetries } from "./remote/retry.ts";
 
 /** One model of a repository. */

@@ -1,16 +1,13 @@
-import { mapSteps } from "../../async/map-steps.ts";
+import { mapSteps } from "../progress-steps.ts";
 import { realpath, stat } from "node:fs/promises";
 import path from "node:path";
-import { isSystemError, throwExhaustion } from "../../errors/exhausted-resource.ts";
-import { ServiceError } from "../../errors/service-error.ts";
-import type { FoundModel } from "../folders/found-model.ts";
-import { modelfileOf } from "../folders/found-modelfile.ts";
+import { isSystemError, ServiceError, throwExhaustion } from "../../errors/service-error.ts";
+import { type FoundModel, modelfileOf } from "../folders/found-model.ts";
 import { isStore, STORES, type Store, storeFolders } from "../folders/known-stores.ts";
 import { readModelFolder } from "../folders/read-model-folder.ts";
-import type { ImportRequest, ImportStep } from "./import-step.ts";
+import type { ImportedFiles, ImportRequest, ImportStep, PlacedModel } from "./imported-files.ts";
 import { filesOf, readModelfile } from "../modelfile/read-modelfile.ts";
 import { isInside } from "../registry/model-file.ts";
-import type { ImportedFiles, PlacedModel } from "./imported-files.ts";
 
 /** What an import needs of the other models. */
 interface ImportTools {

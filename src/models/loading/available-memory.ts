@@ -1,6 +1,11 @@
-import type { MemoryLimit } from "../../machine/cgroup-limits.ts";
-import { memoryLimits } from "../../machine/memory-limits.ts";
-import { descendantBytes, privateBytes, residentBytes } from "../../machine/process-memory.ts";
+import { MAX_TIMER_MS } from "../../async/timers.ts";
+import {
+  descendantBytes,
+  type MemoryLimit,
+  memoryLimits,
+  privateBytes,
+  residentBytes,
+} from "../../machine/memory.ts";
 
 const MIB = 1024 * 1024;
 /** Share of the machine's memory that engines may use if no budget is configured. */
@@ -76,3 +81,25 @@ function allowanceBelow({ name, bytes, usedBytes }: MemoryLimit, daemon: number,
 export function inMiB(bytes: number): string {
   return `${Math.ceil(bytes / MIB)} MiB`;
 }
+
+/** Time as the models layer sees it; tests bring their own. */
+export interface Clock {
+  /** Unix milliseconds. */
+  now(): number;
+  /** Calls back once after this many milliseconds; returns a function that cancels it. */
+  after(milliseconds: number, callback: () => void): () => void;
+}
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  after(milliseconds, callback) {
+    let timer: NodeJS.Timeout;
+    const arm = (left: number): void => {
+      const step = Math.min(left, MAX_TIMER_MS);
+      // A pending unload must not keep the process alive.
+      timer = setTimeout(() => (left > step ? arm(left - step) : callback()), step).unref();
+    };
+    arm(milliseconds);
+    return () => clearTimeout(timer);
+  },
+};

@@ -5,17 +5,21 @@ import {
   chooseThreads,
 } from "../../engine/choose-engine-settings.ts";
 import { type LoadSettings, mergeLoadSettings, readLoadSettings } from "../../config/load-settings.ts";
-import { kvBytesPerToken } from "../../engine/protocol/kv-cache.ts";
+import { type EngineSpec, kvBytesPerToken } from "../../engine/protocol/engine-spec.ts";
 import { bytesPerStepToken } from "../../engine/estimate-memory.ts";
-import type { Processors } from "../../engine/machine-processors.ts";
-import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
+import type { Processors } from "../../engine/machine-limits.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { GgufSummary } from "../model.ts";
 import type { EstimateMemory, ModelsOptions, PlaceLayers } from "../models-options.ts";
 import type { ModelRecord } from "../registry/model-record.ts";
-import { checkLoadSettings } from "./check-load-settings.ts";
-import { type ContextChoice, contextChoices, isAffordable, reachableContext } from "./context-choice.ts";
-import { choosePromptCache } from "./prompt-cache-choice.ts";
+import {
+  checkLoadSettings,
+  choosePromptCache,
+  type ContextChoice,
+  contextChoices,
+  isAffordable,
+  reachableContext,
+} from "./choose-settings.ts";
 
 export interface EnginePlannerOptions extends Pick<ModelsOptions, "config" | "estimateMemory" | "kernels"> {
   /** GPU memory that an engine needs. */

@@ -1,19 +1,17 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Engine, EngineExit, StartEngine } from "../../engine/engine.ts";
-import { plainEnd } from "../../engine/core/plain-reason.ts";
+import { plainEnd } from "../../engine/core/failure-text.ts";
 import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { type ContextExcess, ServiceError } from "../../errors/service-error.ts";
 import { reportFailure } from "../../events/report-failure.ts";
 import type { ServiceEvent, ServiceEvents } from "../../events/service-events.ts";
 import type { Model } from "../model.ts";
-import type { KeptPrompts } from "../slots/kept-prompts.ts";
-import type { Clock } from "./clock.ts";
-import { explainExcess } from "./explain-excess.ts";
-import { alreadyLoaded, Lease } from "./lease.ts";
+import type { KeptPrompts } from "../slots/prompt-cache.ts";
+import type { Clock } from "./available-memory.ts";
+import { type Crash, explainExcess, Failures } from "./load-failures.ts";
+import { alreadyLoaded, Lease, LoadedModel } from "./loaded-model.ts";
 import type { LoadPlan } from "./load-planner.ts";
-import { LoadedModel } from "./loaded-model.ts";
 import { MemoryBudget, type MemoryBudgetOptions } from "./memory-budget.ts";
-import { Failures, type Crash } from "./failures.ts";
 
 interface EnginePoolOptions extends Pick<MemoryBudgetOptions, "budget" | "machineMemory" | "gpuBudget"> {
   readonly startEngine: StartEngine;

@@ -1,16 +1,19 @@
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { stat } from "node:fs/promises";
+import { pipeline } from "node:stream/promises";
 import type { LoadSettings } from "../../config/load-settings.ts";
 import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { checkTemplateLength } from "../../engine/try-template.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
 import { type ContextSource, type GgufSummary, NO_SETTINGS, type Speculation } from "../model.ts";
-import type { LoadOptions, Residency } from "../models.ts";
 import type { ModelsOptions } from "../models-options.ts";
-import { type ContextChoice, reachableContext } from "./context-choice.ts";
-import { type CallerWishes, EnginePlanner, type EnginePlannerOptions } from "./engine-planner.ts";
-import { realModelPath, type ModelFile } from "../registry/model-file.ts";
+import type { LoadOptions, Residency } from "../models.ts";
+import { type ModelFile, realModelPath } from "../registry/model-file.ts";
 import type { ModelRecord } from "../registry/model-record.ts";
-import { createDigestVerifier } from "./verify-digest.ts";
+import { type ContextChoice, reachableContext } from "./choose-settings.ts";
+import { type CallerWishes, EnginePlanner, type EnginePlannerOptions } from "./engine-planner.ts";
 import type { Eviction } from "./memory-budget.ts";
 
 /** Memory that engines use, or may use. */
@@ -244,4 +247,34 @@ export class LoadPlanner {
       `${file.path} is not ${IN_WORDS[kind]} but ${IN_WORDS[auxiliary ?? purpose]}.`,
     );
   }
+}
+
+/**
+ * Checks files against a SHA-256 (of all of them, one after another), in lower-case hexadecimal. Throws
+ * `checksum_mismatch`.
+ */
+type VerifyDigest = (files: readonly string[], digest: string) => Promise<void>;
+
+/** Creates a checker that reads files again only when their size or time has changed. */
+function createDigestVerifier(): VerifyDigest {
+  const known = new Map<string, Promise<string>>();
+  return async (files, digest) => {
+    const stats = await Promise.all(files.map(async (file) => await stat(file)));
+    const key = stats.map(({ size, mtimeMs }, index) => `${files[index]}:${size}:${mtimeMs}`).join("\0");
+    const before = known.get(key) ?? hash(files);
+    known.set(key, before);
+    before.catch(() => known.delete(key));
+    const actual = await before;
+    if (actual === digest) return;
+    throw new ServiceError(
+      "checksum_mismatch",
+      `${files[0]} has the SHA-256 ${actual}, but its Modelfile requires ${digest}.`,
+    );
+  };
+}
+
+async function hash(files: readonly string[]): Promise<string> {
+  const sum = createHash("sha256");
+  for (const file of files) await pipeline(createReadStream(file), sum, { end: false });
+  return sum.digest("hex");
 }

@@ -1,22 +1,28 @@
-import type { ModelSettings } from "../model.ts";
-import path from "node:path";
+import nodePathPath from "node:path";
+import { readNumber } from "../../config/config-values.ts";
 import { MOST_ADAPTER_SCALE, MOST_ADAPTERS } from "../../engine/protocol/generation.ts";
-import { readNumber } from "../../config/read-number.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { homeFolder } from "../../launch/home-folder.mjs";
-import { isPlainPart, isRevision } from "../names/name-rules.ts";
-import { looksLikePath, parseFilePath } from "../names/parse-file-path.ts";
+import type { ModelSettings } from "../model.ts";
 import { HUB_PREFIX, parseHubSpec, splitRevision } from "../names/hub-spec.ts";
+import { looksLikePath, parseFilePath } from "../names/name-resolver.ts";
+import { isPlainPart, isRevision } from "../names/name-rules.ts";
 import {
+  isUnused,
+  listParameters,
+  REPEATABLE_PARAMETER,
+  type UnusedDirective,
+  unusedDirectives,
+} from "./parameters.ts";
+import {
+  type Instruction,
   licenseText,
   modelfileError,
   parseInstructions,
-  type Instruction,
+  quote,
   unquotePath,
 } from "./parse-instructions.ts";
-import { REPEATABLE_PARAMETER } from "./parameters.ts";
 import { readSettings } from "./read-settings.ts";
-import { isUnused, type UnusedDirective, unusedDirectives } from "./unused-directives.ts";
 
 /** The content of a Modelfile, checked and translated; all paths are absolute. */
 export interface ModelDefinition {
@@ -84,7 +90,7 @@ export function readModelfile(text: string, baseFolder: string | undefined): Mod
 
 /** The files that a definition names; of shards, the one that it names. */
 export function filesOf({ from, adapters, projector }: ModelDefinition): string[] {
-  const named = path.isAbsolute(from) ? [from] : [];
+  const named = nodePathPath.isAbsolute(from) ? [from] : [];
   return [
     ...named,
     ...adapters.map((adapter) => adapter.path),
@@ -162,8 +168,8 @@ function readPath(instruction: Instruction, written: string, baseFolder: string 
   const place = withLine(instruction, () =>
     parseFilePath(written, { platform: process.platform, home: homeFolder() }),
   );
-  if (path.isAbsolute(place)) return path.resolve(place);
-  if (baseFolder !== undefined) return path.resolve(baseFolder, place);
+  if (nodePathPath.isAbsolute(place)) return nodePathPath.resolve(place);
+  if (baseFolder !== undefined) return nodePathPath.resolve(baseFolder, place);
   throw modelfileError(
     instruction.line,
     `${JSON.stringify(written)} is relative, but this Modelfile comes without a folder; use an absolute path.`,
@@ -185,4 +191,64 @@ function readDigest({ line, text }: Instruction): string {
   if (digest === undefined)
     throw modelfileError(line, "DIGEST must be sha256: followed by 64 hexadecimal digits.");
   return digest.toLowerCase();
+}
+
+/** Prints a Modelfile that parses back to the same definition, with absolute paths. */
+export function printModelfile(definition: ModelDefinition): string {
+  const { from, settings, adapters, projector, draft, digest, license, author, unused } = definition;
+  const lines = [
+    `FROM ${from}`,
+    ...printModelfileLine("DIGEST", digest && `sha256:${digest}`),
+    ...adapters.map(
+      ({ path, scale, name }) =>
+        `ADAPTER ${path}${scale === 1 ? "" : ` ${scale}`}${name === undefined ? "" : ` AS ${name}`}`,
+    ),
+    ...printModelfileLine("VISION_PROJECTOR", projector),
+    ...printModelfileLine("DRAFT", draft),
+    ...printModelfileLine("GPU_LAYERS", settings.gpuLayers),
+    ...printModelfileLine("FLASH_ATTENTION", settings.load.flashAttention),
+    ...listParameters(settings).map(
+      ([name, value]) => `PARAMETER ${name} ${typeof value === "string" ? quote(value) : value}`,
+    ),
+    ...printModelfileText("SYSTEM", settings.system),
+    ...printModelfileText("TEMPLATE", settings.template),
+    ...printThinking(settings.thinking),
+    ...printToolFormat(settings.toolFormat),
+    ...Object.entries(settings.capabilities).map(([name, flag]) => `CAPABILITY ${name} ${flag}`),
+    ...(settings.messages ?? []).map(({ role, content }) => `MESSAGE ${role} ${quote(content)}`),
+    ...unused.map(printUnused),
+    ...printModelfileText("AUTHOR", author),
+    ...printModelfileText("LICENSE", license),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function printModelfileLine(directive: string, value: string | number | undefined): string[] {
+  return value === undefined ? [] : [`${directive} ${value}`];
+}
+
+function printModelfileText(directive: string, value: string | undefined): string[] {
+  return value === undefined ? [] : [`${directive} ${quote(value)}`];
+}
+
+function printUnused({ directive, key, text: value }: UnusedDirective): string {
+  const name = key === "" ? directive : `${directive} ${key}`;
+  return `${name} ${/^[\w.+-]+$/.test(value) ? value : quote(value)}`;
+}
+
+function printThinking(thinking: ModelSettings["thinking"]): string[] {
+  if (!thinking) return [];
+  const { start, end, enabled } = thinking;
+  return [`THINKING start ${quote(start)}`, `THINKING end ${quote(end)}`, `THINKING enabled ${enabled}`];
+}
+
+function printToolFormat(format: ModelSettings["toolFormat"]): string[] {
+  if (!format) return [];
+  return [
+    ...printModelfileText("TOOLFORMAT style", format.style),
+    ...printModelfileText("TOOLFORMAT call_start", format.callStart),
+    ...printModelfileText("TOOLFORMAT call_end", format.callEnd),
+    ...printModelfileText("TOOLFORMAT result_start", format.resultStart),
+    ...printModelfileText("TOOLFORMAT result_end", format.resultEnd),
+  ];
 }

@@ -1,5 +1,14 @@
+import {
+  canonical,
+  chooseByQuantization,
+  fileStem,
+  isQuantization,
+  nameShards,
+  quantizationOf,
+  shardOf,
+  withoutQuantization,
+} from "./model-file-names.ts";
 import { invalidName, isHubPart, isRepoFile, isRevision } from "./name-rules.ts";
-import { canonical, isQuantization } from "./quantization.ts";
 
 /**
  * A model on the hub: `hf:owner/repo[:file-or-quant][@revision]`. Every part has been checked: no `..`, and no misplaced
@@ -56,4 +65,127 @@ function parseChoice(text: string, choice: string): Pick<HubSpec, "file"> | Pick
     text,
     `${JSON.stringify(choice)} is neither a .gguf file of a repository nor a quantization such as Q4_K_M`,
   );
+}
+
+/** Parts of the names of GGUF files that are not models by themselves but accompany one. */
+const SIDECAR_WORDS = ["mmproj", "imatrix", "ggml-vocab"] as const;
+
+/**
+ * Draft heads for speculative decoding, recognized by a lowercase part of their name, or by a last part `MTP`; models with
+ * such a head built in have `MTP` elsewhere in their names.
+ */
+const DRAFT_HEAD = /(?:^|[-._])(?:mtp|eagle3|dflash|dspark)-|-MTP\.gguf$/;
+
+/** Smaller files first: a projector in eight bits is as good as in more. */
+const PROJECTOR_QUANTS = ["Q8_0", "F16", "BF16", "F32"] as const;
+
+/**
+ * The complete models among a repository's paths (separated by `/`), each as its shards in order or as one file, without
+ * models with missing shards, projectors, importance matrices and draft heads. Simpler paths come first: less nested,
+ * then shorter, then alphabetically.
+ */
+export function groupModels(paths: readonly string[]): string[][] {
+  const present = new Set(paths);
+  return paths
+    .filter(isModelFile)
+    .map((path) => completeModel(path, present))
+    .filter((shards) => shards !== undefined)
+    .toSorted(([a = ""], [b = ""]) => depth(a) - depth(b) || a.length - b.length || (a < b ? -1 : 1));
+}
+
+/**
+ * The files of the model that a spec means among a repository's paths: all shards in order, or one file. The spec names a
+ * file by its path or name; any shard works, and case is ignored if there is no exact match. A quantization is matched
+ * by the file names. Undefined if nothing matches.
+ */
+export function chooseModelFiles(
+  paths: readonly string[],
+  { file, quant }: Pick<HubSpec, "file" | "quant">,
+): string[] | undefined {
+  const models = groupModels(paths);
+  if (file === undefined) return chooseByQuantization(models, ([first = ""]) => first, quant);
+  const wanted = file.toLowerCase();
+  return (
+    models.find((shards) => shards.includes(file)) ??
+    models.find((shards) => shards.some((shard) => baseName(shard) === file)) ??
+    models.find((shards) => shards.some((shard) => shard.toLowerCase() === wanted))
+  );
+}
+
+/**
+ * The projector among a repository's paths that belongs to a model; undefined if there is none, or if all belong to other
+ * models of the repository.
+ */
+export function chooseProjector(paths: readonly string[], modelFile: string): string | undefined {
+  const model = plainName(modelFile);
+  const isOnlyModel = new Set(groupModels(paths).map(([first = ""]) => plainName(first))).size <= 1;
+  const fitting = paths
+    .filter(isProjector)
+    .map((path) => ({ path, name: plainName(path) }))
+    .filter(({ name }) => isOnlyModel || model.includes(name) || name === "model")
+    .toSorted(
+      (a, b) =>
+        sharedFolders(b.path, modelFile) - sharedFolders(a.path, modelFile) ||
+        matchLength(b.name, model) - matchLength(a.name, model) ||
+        quantRank(a.path) - quantRank(b.path) ||
+        (a.path < b.path ? -1 : 1),
+    );
+  return fitting[0]?.path;
+}
+
+function isGguf(path: string): boolean {
+  return /\.gguf$/i.test(path);
+}
+
+function isProjector(path: string): boolean {
+  return isGguf(path) && baseName(path).toLowerCase().includes("mmproj");
+}
+
+function isModelFile(path: string): boolean {
+  const name = baseName(path);
+  const lower = name.toLowerCase();
+  return isGguf(path) && !SIDECAR_WORDS.some((word) => lower.includes(word)) && !DRAFT_HEAD.test(name);
+}
+
+/** The shards of the model that begins with this file; undefined for a later shard, or if one is missing. */
+function completeModel(path: string, present: ReadonlySet<string>): string[] | undefined {
+  if ((shardOf(path)?.index ?? 1) !== 1) return undefined;
+  const shards: string[] = [];
+  for (const shard of nameShards(path)) {
+    if (!present.has(shard)) return undefined;
+    shards.push(shard);
+  }
+  return shards;
+}
+
+/** A file's name without the words for its kind, quantization and shard. */
+function plainName(path: string): string {
+  return withoutQuantization(fileStem(path))
+    .toLowerCase()
+    .replace("mmproj", "")
+    .replaceAll(/[-._]+/g, "-")
+    .replaceAll(/^-|-$/g, "");
+}
+
+function matchLength(projector: string, model: string): number {
+  return model.includes(projector) ? projector.length : -1;
+}
+
+function sharedFolders(a: string, b: string): number {
+  const [left, right] = [a.split("/").slice(0, -1), b.split("/").slice(0, -1)];
+  const different = left.findIndex((folder, at) => folder !== right[at]);
+  return different === -1 ? left.length : different;
+}
+
+function quantRank(path: string): number {
+  const rank = PROJECTOR_QUANTS.findIndex((quant) => quant === quantizationOf(path));
+  return rank === -1 ? PROJECTOR_QUANTS.length : rank;
+}
+
+function depth(path: string): number {
+  return path.split("/").length;
+}
+
+function baseName(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
 }

@@ -2,13 +2,17 @@ import path from "node:path";
 import type { QuantizeTensors } from "../../engine/quantize/quantize-tensors.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { BlobStore } from "../blobs/blob-store.ts";
-import { freeSpace, type FreeSpace, gigabytes, RESERVE_BYTES } from "../../files/free-space.ts";
-import type { QuantizedModel, QuantizeOptions, QuantizeProgress } from "./quantize-options.ts";
-import { printModelfile } from "../modelfile/print-modelfile.ts";
+import { freeSpace, type FreeSpace, gigabytes, RESERVE_BYTES } from "../../files/file-operations.ts";
+import {
+  findFileType,
+  type QuantizedModel,
+  type QuantizeOptions,
+  type QuantizeProgress,
+} from "./quantize-options.ts";
+import { printModelfile } from "../modelfile/read-modelfile.ts";
 import type { CheckDefinition, DefinedModels, ModelDraft } from "../registry/defined-models.ts";
 import { realModelPath } from "../registry/model-file.ts";
 import type { ModelRecord } from "../registry/model-record.ts";
-import { findFileType } from "./file-types.ts";
 import { planQuantization, type QuantizationPlan } from "./plan-quantization.ts";
 
 interface QuantizerOptions {

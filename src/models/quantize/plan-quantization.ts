@@ -1,17 +1,16 @@
-import { FROM_F32, TO_F32 } from "../../engine/quantize/conversions.ts";
+import { FROM_F32, TO_F32 } from "../../engine/quantize/quantizer.ts";
 import { bytesOf, paddingOf, type QuantizeJob, type TensorJob } from "../../engine/quantize/quantize-job.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { InvalidGguf, quoted } from "../gguf/byte-reader.ts";
 import { GGML_TYPES, ggmlTypeNumber } from "../gguf/ggml-types.ts";
 import { unusable } from "../gguf/inspect-gguf.ts";
-import { readHeader } from "../gguf/read-header.ts";
+import { readHeader } from "../gguf/read-tensors.ts";
 import type { Metadata } from "../gguf/read-metadata.ts";
 import { summarizeHeaders } from "../gguf/summarize-headers.ts";
 import type { GgufSummary } from "../model.ts";
-import { FILE_TYPES, type FileType } from "./file-types.ts";
-import { readLayout, type SourceLayout, type SourceTensor } from "./source-layout.ts";
+import { FILE_TYPES, type FileType } from "./quantize-options.ts";
+import { readLayout, type SourceLayout, type SourceTensor, writeHeader } from "./write-header.ts";
 import { chooseTypes, type QuantizedModel, UnfitRows } from "./tensor-types.ts";
-import { writeHeader } from "./write-header.ts";
 
 /** Everything about a quantized file before it is written. */
 export interface QuantizationPlan {

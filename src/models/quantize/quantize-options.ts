@@ -1,3 +1,4 @@
+import { ServiceError } from "../../errors/service-error.ts";
 import type { Model } from "../model.ts";
 
 export interface QuantizeOptions {
@@ -29,4 +30,70 @@ export interface QuantizedModel {
   readonly bitsPerWeight: number;
   /** Tensors that have another type than the usual one, because its blocks do not divide their rows. */
   readonly fallbackTensors: number;
+}
+
+/** A kind of file that models can be quantized to. */
+export interface FileType {
+  /** As llama-quantize names it. */
+  readonly name: string;
+  /** `general.file_type`, from enum llama_ftype of llama.h. */
+  readonly number: number;
+  /** Type of the tensors that no rule gives another one. */
+  readonly main: string;
+}
+
+const fileType = (name: string, number: number, main = name): FileType => ({ name, number, main });
+
+/** All that llama.cpp can write without an importance matrix and that our engines can read. */
+export const FILE_TYPES: readonly FileType[] = [
+  fileType("F16", 1),
+  fileType("BF16", 32),
+  fileType("Q8_0", 7),
+  fileType("Q6_K", 18),
+  fileType("Q5_K_M", 17, "Q5_K"),
+  fileType("Q5_K_S", 16, "Q5_K"),
+  fileType("Q5_1", 9),
+  fileType("Q5_0", 8),
+  fileType("Q4_K_M", 15, "Q4_K"),
+  fileType("Q4_K_S", 14, "Q4_K"),
+  fileType("Q4_1", 3),
+  fileType("Q4_0", 2),
+  fileType("IQ4_NL", 25),
+  fileType("IQ4_XS", 30),
+  fileType("MXFP4_MOE", 38, "MXFP4"),
+  fileType("Q3_K_L", 13, "Q3_K"),
+  fileType("Q3_K_M", 12, "Q3_K"),
+  fileType("Q3_K_S", 11, "Q3_K"),
+  fileType("IQ3_M", 27, "IQ3_S"),
+  fileType("IQ3_S", 26),
+  fileType("Q2_K", 10),
+  fileType("TQ2_0", 37),
+  fileType("TQ1_0", 36),
+];
+
+/** Names that llama-quantize also takes. */
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  Q5_K: "Q5_K_M",
+  Q4_K: "Q4_K_M",
+  Q3_K: "Q3_K_M",
+};
+
+/** Those that are nothing without an importance matrix, which tells which weights matter. */
+const NEED_A_MATRIX = /^(?:IQ1_[SM]|IQ2_(?:XXS|XS|S|M)|IQ3_(?:XXS|XS)|Q2_K_S)$/;
+
+/**
+ * The kind of file of this name, in capitals or not.
+ * @throws ServiceError invalid_parameter
+ */
+export function findFileType(name: string): FileType {
+  const wanted = name.toUpperCase();
+  const found = FILE_TYPES.find((each) => each.name === (OTHER_NAMES[wanted] ?? wanted));
+  if (found) return found;
+  const names = FILE_TYPES.map((each) => each.name).join(", ");
+  const why = NEED_A_MATRIX.test(wanted)
+    ? `${wanted} needs an importance matrix, which cannot be given here`
+    : `${JSON.stringify(name.slice(0, 40))} is not a quantization`;
+  throw new ServiceError("invalid_parameter", `${why}; choose one of ${names}.`, {
+    param: "quantization",
+  });
 }

@@ -1,7 +1,7 @@
 import { GGML_TYPES, ggmlTypeNumber } from "../gguf/ggml-types.ts";
 import { InvalidGguf, quoted } from "../gguf/byte-reader.ts";
-import type { FileType } from "./file-types.ts";
-import { isQuantizable, OUTPUT, roleOf } from "./tensor-roles.ts";
+import type { FileType } from "./quantize-options.ts";
+import { isQuantizable, OUTPUT, roleOf } from "./write-header.ts";
 
 /** What the choice of types depends on besides the tensors. */
 export interface QuantizedModel {

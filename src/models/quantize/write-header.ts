@@ -1,7 +1,10 @@
 import { open } from "node:fs/promises";
 import { paddingOf } from "../../engine/quantize/quantize-job.ts";
-import { dimensionsOf } from "./tensor-roles.ts";
-import type { SourceLayout } from "./source-layout.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import { InvalidGguf, quoted } from "../gguf/byte-reader.ts";
+import { readGgufHeader, unusable } from "../gguf/inspect-gguf.ts";
+import type { Metadata } from "../gguf/read-metadata.ts";
+import { readAlignment, type Tensor } from "../gguf/read-tensors.ts";
 
 const VERSION = 3;
 /** Number of an unsigned integer of 32 bits among the types of values. */
@@ -93,4 +96,165 @@ function u64(value: number): Buffer {
   const bytes = Buffer.alloc(8);
   bytes.writeBigUInt64LE(BigInt(value));
   return bytes;
+}
+
+/** A tensor of a model that is to be quantized. */
+export interface SourceTensor extends Tensor {
+  /** Position in the list of files. */
+  readonly file: number;
+  /** Where its data begins in that file. */
+  readonly start: number;
+}
+
+/** What lies where in the files of a model. */
+export interface SourceLayout {
+  readonly files: readonly string[];
+  /** Of the first file. */
+  readonly metadata: Metadata;
+  /** Its keys in order, and the bytes of each with its value. */
+  readonly entries: readonly { readonly key: string; readonly start: number; readonly end: number }[];
+  /** In llama.cpp's order. */
+  readonly tensors: readonly SourceTensor[];
+  readonly alignment: number;
+}
+
+/**
+ * Reads the headers of a model's files.
+ * @param files all shards in order
+ * @throws ServiceError invalid_model_file or model_file_not_found
+ */
+export async function readLayout(files: readonly [string, ...string[]]): Promise<SourceLayout> {
+  const entries: { key: string; start: number; end: number }[] = [];
+  const tensors: SourceTensor[] = [];
+  let metadata: Metadata | undefined;
+  for (const [file, path] of files.entries()) {
+    const own: Tensor[] = [];
+    const header = await readGgufHeader(path, {
+      onTensor: (tensor) => own.push(tensor),
+      ...(file === 0 && { onEntry: (key, start, end) => entries.push({ key, start, end }) }),
+    });
+    metadata ??= header.metadata;
+    const { dataStart } = header.tensors;
+    for (const tensor of own) tensors.push({ ...tensor, file, start: dataStart + tensor.offset });
+  }
+  try {
+    checkNames(tensors);
+    return {
+      files,
+      metadata: metadata!,
+      entries,
+      tensors: inOrder(tensors),
+      alignment: readAlignment(metadata!),
+    };
+  } catch (error) {
+    throw error instanceof ServiceError ? error : unusable(files[0], error);
+  }
+}
+
+function checkNames(tensors: readonly SourceTensor[]): void {
+  const seen = new Set<string>();
+  for (const { name } of tensors) {
+    if (seen.has(name)) throw new InvalidGguf(`two of its shards have the tensor ${quoted(name)}`);
+    seen.add(name);
+  }
+}
+
+/** By block, those outside of blocks first, then by the bytes of their names. */
+function inOrder(tensors: readonly SourceTensor[]): SourceTensor[] {
+  return tensors
+    .map((tensor) => ({ tensor, block: blockOf(tensor.name), bytes: Buffer.from(tensor.name) }))
+    .toSorted((a, b) => a.block - b.block || Buffer.compare(a.bytes, b.bytes))
+    .map(({ tensor }) => tensor);
+}
+
+function blockOf(name: string): number {
+  const block = /^blk\.(\d+)/.exec(name)?.[1];
+  return block === undefined ? -1 : Number(block);
+}
+
+/** What a tensor is for, as far as its quantization depends on it. */
+type TensorRole =
+  | "output"
+  | "token-embedding"
+  | "attention-value"
+  | "attention-key"
+  | "attention-output"
+  | "ffn-down"
+  | "other";
+
+/** Parts of names in llama.cpp's order; the first that a name contains decides. */
+const ROLES: readonly (readonly [part: string, role: TensorRole])[] = [
+  ["attn_qkv.weight", "attention-value"],
+  ["attn_kv_b.weight", "attention-value"],
+  ["attn_v.weight", "attention-value"],
+  ["attn_k.weight", "attention-key"],
+  ["attn_q.weight", "other"],
+  ["attn_output.weight", "attention-output"],
+  ["ffn_up", "other"],
+  ["ffn_gate", "other"],
+  ["ffn_down", "ffn-down"],
+];
+
+export const OUTPUT = "output.weight";
+
+/** The role of a tensor, as tensor_get_category() of llama-quant.cpp finds it. */
+export function roleOf(name: string): TensorRole {
+  if (name === OUTPUT) return "output";
+  if (name === "token_embd.weight" || name === "per_layer_token_embd.weight") return "token-embedding";
+  return ROLES.find(([part]) => name.includes(part))?.[1] ?? "other";
+}
+
+/** Names of matrices that stay as they are: they are small, or quality depends on them. */
+const KEPT: readonly string[] = [
+  "_norm.weight",
+  "ffn_gate_inp.weight",
+  "ffn_gate_tid2eid.weight",
+  "altup",
+  "laurel",
+  "per_layer_model_proj",
+  "ssm_conv1d",
+  "shortconv.conv.weight",
+  "indexer.k_proj.weight",
+  "indexer.q_proj.weight",
+  "time_mix_first.weight",
+  "time_mix_w0.weight",
+  "time_mix_w1.weight",
+  "time_mix_w2.weight",
+  "time_mix_v0.weight",
+  "time_mix_v1.weight",
+  "time_mix_v2.weight",
+  "time_mix_a0.weight",
+  "time_mix_a1.weight",
+  "time_mix_a2.weight",
+  "time_mix_g1.weight",
+  "time_mix_g2.weight",
+  "time_mix_decay_w1.weight",
+  "time_mix_decay_w2.weight",
+  "time_mix_lerp_fused.weight",
+  "attn_rel_b.weight",
+  ".position_embd",
+  "sam.pos_embd",
+  "sam.neck.",
+  "sam.net_",
+  ".rel_pos",
+  ".patch_embd",
+  ".patch_merger",
+  "a.rvq.codebook",
+  "mm.a.code_embd",
+];
+const KEPT_WHOLE: ReadonlySet<string> = new Set(["position_embd.weight", "token_types.weight"]);
+
+/** Whether a tensor is quantized at all, as tensor_allows_quantization() of llama-quant.cpp decides. */
+export function isQuantizable(name: string, shape: readonly number[]): boolean {
+  return (
+    dimensionsOf(shape) >= 2 &&
+    name.endsWith("weight") &&
+    !KEPT_WHOLE.has(name) &&
+    !KEPT.some((part) => name.includes(part))
+  );
+}
+
+/** Dimensions without those of length 1 at the end, at least one. */
+function dimensionsOf(shape: readonly number[]): number {
+  return Math.max(1, shape.findLastIndex((length) => length > 1) + 1);
 }

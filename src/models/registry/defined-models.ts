@@ -1,8 +1,7 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import { NO_SETTINGS } from "../model.ts";
 import type { RegistryOptions } from "../models-options.ts";
-import { printModelfile } from "../modelfile/print-modelfile.ts";
-import { filesOf, readModelfile, type ModelDefinition } from "../modelfile/read-modelfile.ts";
+import { filesOf, type ModelDefinition, printModelfile, readModelfile } from "../modelfile/read-modelfile.ts";
 import type { SavedState } from "./state-file.ts";
 import { derivedRecord, usableRecords, type ModelRecord } from "./model-record.ts";
 import type { ModelRegistry } from "./model-registry.ts";

@@ -1,7 +1,6 @@
 import { realpath, stat } from "node:fs/promises";
 import path from "node:path";
-import { throwExhaustion } from "../../errors/exhausted-resource.ts";
-import { ServiceError } from "../../errors/service-error.ts";
+import { ServiceError, throwExhaustion } from "../../errors/service-error.ts";
 
 /** A model's file as named, and the folders it must actually be in; none: anywhere. */
 export interface ModelFile {

@@ -1,13 +1,13 @@
 import { stat } from "node:fs/promises";
+import nodePathPath from "node:path";
 import { mergeLoadSettings } from "../../config/load-settings.ts";
-import { throwExhaustion } from "../../errors/exhausted-resource.ts";
-import { ServiceError } from "../../errors/service-error.ts";
+import { ServiceError, throwExhaustion } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
 import { type GgufSummary, type Media, type ModelSettings, type ModelSource, NO_SETTINGS } from "../model.ts";
 import type { ModelDefinition } from "../modelfile/read-modelfile.ts";
-import { nameAdapters } from "../names/adapter-names.ts";
-import { shardFiles } from "../names/shards.ts";
-import { realModelPath, type ModelFile } from "./model-file.ts";
+import { shardFiles } from "../names/model-file-names.ts";
+import { isPlainPart } from "../names/name-rules.ts";
+import { type ModelFile, realModelPath } from "./model-file.ts";
 
 /** A projector's file, and what it has encoders for. */
 export interface Projector extends ModelFile {
@@ -154,4 +154,41 @@ function mergeSettings(base: ModelSettings, own: ModelSettings): ModelSettings {
     capabilities: { ...base.capabilities, ...own.capabilities },
     messages: own.messages ?? base.messages,
   };
+}
+
+/** Where a file's name gives none. */
+const UNNAMED = "adapter";
+
+/** An adapter with the name that its Modelfile gives it, if it does. */
+interface NamedFile {
+  readonly file: { readonly path: string };
+  readonly name?: string | undefined;
+}
+
+/**
+ * Gives every adapter of a model a name of its own: the one that it has, or that of its file. With a number, if another one
+ * is called so; those that have a name come first.
+ */
+export function nameAdapters<Adapter extends NamedFile>(
+  adapters: readonly Adapter[],
+): (Omit<Adapter, "name"> & { readonly name: string })[] {
+  const names = new Map<Adapter, string>();
+  const taken = new Set<string>();
+  const give = (adapter: Adapter, wished: string): void => {
+    let name = wished;
+    for (let number = 2; taken.has(name); number++) name = `${wished}-${number}`;
+    taken.add(name);
+    names.set(adapter, name);
+  };
+  for (const adapter of adapters) if (adapter.name !== undefined) give(adapter, adapter.name);
+  for (const adapter of adapters) if (adapter.name === undefined) give(adapter, fileName(adapter.file.path));
+  return adapters.map((adapter) => ({ ...adapter, name: names.get(adapter) ?? UNNAMED }));
+}
+
+function fileName(file: string): string {
+  const plain = nodePathPath
+    .basename(file)
+    .replace(/\.gguf$/i, "")
+    .replaceAll(/[^\w.-]+/g, "-");
+  return isPlainPart(plain) ? plain : UNNAMED;
 }

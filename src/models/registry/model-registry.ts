@@ -3,11 +3,10 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { ModelSource } from "../model.ts";
 import type { RegistryOptions } from "../models-options.ts";
 import type { NameResolver, ResolvedName } from "../names/name-resolver.ts";
-import { fileStem } from "../names/shards.ts";
+import { fileStem } from "../names/model-file-names.ts";
 import { DefinedModels } from "./defined-models.ts";
 import { FileModels } from "./file-models.ts";
-import { FolderModels } from "./folder-models.ts";
-import { HubModels } from "./hub-models.ts";
+import { FolderModels, HubModels } from "./folder-models.ts";
 import type { ModelRecord } from "./model-record.ts";
 import { ShippedModels } from "./shipped-models.ts";
 

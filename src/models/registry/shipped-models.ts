@@ -1,10 +1,9 @@
 import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
-import { throwExhaustion } from "../../errors/exhausted-resource.ts";
-import { ServiceError } from "../../errors/service-error.ts";
+import { ServiceError, throwExhaustion } from "../../errors/service-error.ts";
 import type { RegistryOptions } from "../models-options.ts";
 import { readModelfile } from "../modelfile/read-modelfile.ts";
-import { fileStem, shardOf } from "../names/shards.ts";
+import { fileStem, shardOf } from "../names/model-file-names.ts";
 import { buildRecord, derivedRecord, usableRecords, type ModelRecord } from "./model-record.ts";
 
 const GGUF = ".gguf";

@@ -3,13 +3,9 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import path from "node:path";
 import type { Logger } from "pino";
-import { exhaustedResource, isDiskFull, isSystemError } from "../../errors/exhausted-resource.ts";
-import { ServiceError } from "../../errors/service-error.ts";
-import { removeFile } from "../../files/remove-file.ts";
-import { FolderLock } from "../../files/folder-lock.ts";
-import { replaceFile } from "../../files/replace-file.ts";
-import { writeRefusal } from "../../files/write-refusal.ts";
-import { syncFolder } from "../../files/sync-folder.ts";
+import { exhaustedResource, isDiskFull, isSystemError, ServiceError } from "../../errors/service-error.ts";
+import { removeFile, replaceFile, syncFolder, writeRefusal } from "../../files/file-operations.ts";
+import { FolderLock } from "../../files/locks.ts";
 
 /**
  * The saved state of the models layer, apart from the files. Lists instead of objects keyed by name, because a model may be

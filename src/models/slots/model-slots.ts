@@ -1,14 +1,18 @@
 import { performance } from "node:perf_hooks";
 import type { Engine } from "../../engine/engine.ts";
 import { type EngineSlot, EngineSlots, type SlotState } from "../../engine/engine-slots.ts";
-import type { Kernels } from "../../engine/prepare-engine.ts";
+import type { Kernels } from "../../engine/engine-image.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { ModelLease } from "../models.ts";
-import type { ModelHashes } from "./model-hashes.ts";
+import {
+  checkIdentity,
+  computingFiles,
+  type ModelHashes,
+  type SlotIdentity,
+  slotIdentity,
+} from "./slot-identity.ts";
 import type { SavedEntry, SavedFolder } from "./saved-folder.ts";
-import type { SavedHeader } from "./saved-header.ts";
-import { assertSavedName } from "./saved-name.ts";
-import { checkIdentity, computingFiles, type SlotIdentity, slotIdentity } from "./slot-identity.ts";
+import { assertSavedName, type SavedHeader } from "./saved-header.ts";
 
 /** The slots of a model, and the prompts that are saved of it. */
 export interface SlotList {

@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { open } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import type { SlotState } from "../../engine/engine-slots.ts";
-import { STATE_PIECE_BYTES } from "../../engine/protocol/slots.ts";
+import { STATE_PIECE_BYTES } from "../../engine/protocol/calls.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { tryJson } from "../../json/try-json.ts";
+import { tryJson } from "../../json/json-values.ts";
 import { headerSchema, type SavedHeader } from "./saved-header.ts";
 
 /**

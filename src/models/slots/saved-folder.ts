@@ -2,15 +2,10 @@ import { createHash, randomUUID } from "node:crypto";
 import { mkdir, open, stat, utimes } from "node:fs/promises";
 import path from "node:path";
 import type { SlotState } from "../../engine/engine-slots.ts";
-import { isDiskFull, isSystemError } from "../../errors/exhausted-resource.ts";
-import { ServiceError } from "../../errors/service-error.ts";
-import { listNames } from "../../files/list-names.ts";
-import { removeFile } from "../../files/remove-file.ts";
-import { replaceFile } from "../../files/replace-file.ts";
-import { writeRefusal } from "../../files/write-refusal.ts";
+import { isDiskFull, isSystemError, ServiceError } from "../../errors/service-error.ts";
+import { listNames, removeFile, replaceFile, writeRefusal } from "../../files/file-operations.ts";
 import { readSavedFile, readSavedHeader, savedFileBytes, writeSavedFile } from "./saved-file.ts";
-import type { SavedHeader } from "./saved-header.ts";
-import { SAVED_NAME } from "./saved-name.ts";
+import { SAVED_NAME, type SavedHeader } from "./saved-header.ts";
 
 /** Names that the daemon gives: of what the conversation's tokens are. */
 const AUTOMATIC_NAME = /^@[0-9a-f]{16}$/;

@@ -1,8 +1,7 @@
-import { gbnfClass } from "./gbnf-text.ts";
-import { WorkBudget } from "../work-budget.ts";
-import type { Grammar, GrammarChoices, GrammarPart } from "./grammar.ts";
-import { GrammarStacks, type Stack } from "./grammar-stacks.ts";
-import { parseGbnf } from "./parse-gbnf.ts";
+import { WorkBudget } from "../schema-errors.ts";
+import { hasCodePoint } from "../text/code-points.ts";
+import { gbnfClass } from "./grammar-writer.ts";
+import { type Grammar, type GrammarChoices, type GrammarPart, parseGbnf } from "./parse-gbnf.ts";
 
 /**
  * The grammar of what may follow after a beginning that was already written.
@@ -95,4 +94,70 @@ function repetition(min: number, max: number): string {
   if (max === Infinity) return min === 0 ? "*" : min === 1 ? "+" : `{${min},}`;
   if (min === 0 && max === 1) return "?";
   return min === max ? `{${min}}` : `{${min},${max}}`;
+}
+
+/** What must still follow, its first part on top. Equal stacks are the same object; null is the end. */
+type Stack = { readonly id: number; readonly part: GrammarPart; readonly below: Stack } | null;
+
+/** Follows texts through a grammar, all ways at once, as llama.cpp does. */
+class GrammarStacks {
+  readonly #grammar: Grammar;
+  readonly #budget: WorkBudget;
+  readonly #known = new Map<string, Stack>();
+
+  constructor(grammar: Grammar, budget: WorkBudget) {
+    this.#grammar = grammar;
+    this.#budget = budget;
+  }
+
+  get start(): ReadonlySet<Stack> {
+    return new Set((this.#grammar.rules.get("root") ?? []).map((parts) => this.#push(parts, null)));
+  }
+
+  /** The stacks after one more code point; none when it does not fit. */
+  after(stacks: ReadonlySet<Stack>, point: number): ReadonlySet<Stack> {
+    const next = new Set<Stack>();
+    for (const stack of this.#opened(stacks)) {
+      this.#budget.spend();
+      if (stack?.part.kind === "set" && hasCodePoint(stack.part.set, point)) next.add(stack.below);
+    }
+    return next;
+  }
+
+  /** True when the text may end. */
+  mayEnd(stacks: ReadonlySet<Stack>): boolean {
+    return this.#opened(stacks).has(null);
+  }
+
+  /** Opens rules, groups and repetitions on top, until a character is on top of each stack. */
+  #opened(stacks: ReadonlySet<Stack>): Set<Stack> {
+    const reached = new Set(stacks);
+    for (const stack of reached) {
+      this.#budget.spend();
+      if (stack === null || stack.part.kind === "set") continue;
+      const { part, below } = stack;
+      if (part.kind === "repeat") {
+        if (part.min === 0) reached.add(below);
+        if (part.max === 0) continue;
+        const rest = this.#grammar.repeat(part.part, Math.max(0, part.min - 1), part.max - 1);
+        reached.add(this.#push(part.max === 1 ? [part.part] : [part.part, rest], below));
+        continue;
+      }
+      const choices = part.kind === "group" ? part.choices : (this.#grammar.rules.get(part.name) ?? []);
+      for (const parts of choices) reached.add(this.#push(parts, below));
+    }
+    return reached;
+  }
+
+  #push(parts: readonly GrammarPart[], below: Stack): Stack {
+    return parts.reduceRight<Stack>((under, part) => {
+      this.#budget.spend();
+      const key = `${part.id},${under?.id ?? -1}`;
+      const known = this.#known.get(key);
+      if (known) return known;
+      const made = { id: this.#known.size, part, below: under };
+      this.#known.set(key, made);
+      return made;
+    }, below);
+  }
 }

@@ -1,6 +1,50 @@
 import { GrammarSyntaxError, GrammarTokenError } from "../schema-errors.ts";
-import { ALL_CODE_POINTS, codePoints, complementOf } from "../text/code-points.ts";
-import { Grammar, type GrammarChoices, type GrammarPart } from "./grammar.ts";
+import { ALL_CODE_POINTS, type CodePoints, codePoints, complementOf } from "../text/code-points.ts";
+
+/** A part of a rule. Equal repetitions of one part are the same object, so that parts can be compared. */
+export type GrammarPart =
+  | { readonly kind: "set"; readonly id: number; readonly set: CodePoints }
+  | { readonly kind: "rule"; readonly id: number; readonly name: string }
+  | { readonly kind: "group"; readonly id: number; readonly choices: GrammarChoices }
+  | {
+      readonly kind: "repeat";
+      readonly id: number;
+      readonly part: GrammarPart;
+      readonly min: number;
+      readonly max: number;
+    };
+
+/** One sequence of parts or the other. */
+export type GrammarChoices = readonly (readonly GrammarPart[])[];
+
+/** A grammar that was read. */
+export class Grammar {
+  readonly rules = new Map<string, GrammarChoices>();
+  readonly #repeats = new Map<string, GrammarPart>();
+  #nextId = 0;
+
+  set(set: CodePoints): GrammarPart {
+    return { kind: "set", id: this.#nextId++, set };
+  }
+
+  reference(name: string): GrammarPart {
+    return { kind: "rule", id: this.#nextId++, name };
+  }
+
+  group(choices: GrammarChoices): GrammarPart {
+    return { kind: "group", id: this.#nextId++, choices };
+  }
+
+  repeat(part: GrammarPart, min: number, max: number): GrammarPart {
+    if (min === 1 && max === 1) return part;
+    const key = `${part.id},${min},${max}`;
+    const known = this.#repeats.get(key);
+    if (known) return known;
+    const made: GrammarPart = { kind: "repeat", id: this.#nextId++, part, min, max };
+    this.#repeats.set(key, made);
+    return made;
+  }
+}
 
 /** Deepest nesting of groups, as in wasm/kernels/recursion.h. */
 const MAX_DEPTH = 200;
@@ -192,4 +236,43 @@ class GbnfReader {
 
 function noRule(name: string): GrammarSyntaxError {
   return new GrammarSyntaxError(`it has no rule named ${JSON.stringify(name.slice(0, 100))}`);
+}
+
+/**
+ * A rule that begins with itself, directly or through others, which llama.cpp refuses; undefined: none is found. What comes
+ * after a part that may be empty is left to llama.cpp.
+ */
+export function leftRecursiveRule({ rules }: Grammar): string | undefined {
+  const done = new Set<string>();
+  const open = new Set<string>();
+  // No recursion: a chain of rules may be longer than the stack allows.
+  const ways: { readonly name: string; readonly left: Iterator<string> }[] = [];
+  const enter = (name: string): void => {
+    open.add(name);
+    ways.push({ name, left: firstRules(rules.get(name) ?? []).values() });
+  };
+  for (const start of rules.keys()) {
+    if (!done.has(start)) enter(start);
+    for (let way = ways.at(-1); way; way = ways.at(-1)) {
+      const next = way.left.next();
+      if (next.done) {
+        ways.pop();
+        open.delete(way.name);
+        done.add(way.name);
+      } else if (open.has(next.value)) return next.value;
+      else if (!done.has(next.value)) enter(next.value);
+    }
+  }
+  return undefined;
+}
+
+/** The rules with which choices begin, added to others. */
+function firstRules(choices: GrammarChoices, names = new Set<string>()): Set<string> {
+  for (const [first] of choices) {
+    let part = first;
+    while (part?.kind === "repeat") part = part.max === 0 ? undefined : part.part;
+    if (part?.kind === "rule") names.add(part.name);
+    if (part?.kind === "group") firstRules(part.choices, names);
+  }
+  return names;
 }

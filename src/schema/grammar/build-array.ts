@@ -1,20 +1,21 @@
 import type { Branch, ContainsFact } from "../terms/branch.ts";
 import { type Conjunction, fails } from "../terms/term.ts";
-import { literalOf, SEPARATOR } from "./build-literal.ts";
-import type { ValueBuilder } from "./build-value.ts";
 import {
   choice,
   EMPTY,
+  literalOf,
   NOTHING,
   optional,
   type Part,
   repeat,
   type Rule,
   ruleOf,
+  SEPARATOR,
   sequence,
   SPACE,
   text,
 } from "./part.ts";
+import type { ValueBuilder } from "./build-value.ts";
 
 /** Larger counts are left to the check: each costs llama.cpp rules of its own. */
 const MAX_COUNT = 5000;

@@ -1,16 +1,13 @@
 import { canonicalText } from "../json-value.ts";
-import type { SchemaGap } from "../schema-gap.ts";
+import type { SchemaGap, WorkBudget } from "../schema-errors.ts";
 import type { TextRules } from "../text-rules.ts";
 import { ALL_TYPES, type Branch, type ValueType } from "../terms/branch.ts";
 import type { Expander } from "../terms/expand.ts";
 import type { Conjunction } from "../terms/term.ts";
-import type { WorkBudget } from "../work-budget.ts";
 import { buildArray } from "./build-array.ts";
-import { literalOf } from "./build-literal.ts";
-import { buildNumber } from "./build-number.ts";
+import { choice, literalOf, type Part, type Rule, ruleOf, text } from "./part.ts";
+import { buildNumber, buildString } from "./build-scalar.ts";
 import { buildObject } from "./build-object.ts";
-import { buildString } from "./build-string.ts";
-import { choice, type Part, type Rule, ruleOf, text } from "./part.ts";
 
 interface BuilderParts {
   readonly expander: Expander;

@@ -1,6 +1,5 @@
-import type { GrammarWriter } from "../gbnf/grammar-writer.ts";
-import { gbnfLiteral } from "../gbnf/gbnf-text.ts";
-import type { WorkBudget } from "../work-budget.ts";
+import { gbnfLiteral, type GrammarWriter } from "../gbnf/grammar-writer.ts";
+import type { WorkBudget } from "../schema-errors.ts";
 import type { Part, Rule } from "./part.ts";
 
 /** Shorter bodies are written where they are used. */

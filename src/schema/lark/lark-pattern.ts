@@ -1,7 +1,12 @@
-import { inBothCases, setPattern } from "./character-set.ts";
-import { COMMON_TERMINALS } from "./common-terminals.ts";
 import { type LarkGrammar, type LarkNode, parseLark } from "./lark-grammar.ts";
-import { MAX_REPETITIONS, TooOftenError, UnenforceableError, toRegularPattern } from "./regular-pattern.ts";
+import {
+  inBothCases,
+  MAX_REPETITIONS,
+  setPattern,
+  TooOftenError,
+  toRegularPattern,
+  UnenforceableError,
+} from "./regular-pattern.ts";
 
 /** Longest pattern: every rule is written out wherever it is used, and the engine has to convert and to follow it. */
 const MAX_PATTERN_LENGTH = 32 * 1024;
@@ -150,3 +155,36 @@ function joined(nodes: readonly LarkNode[], separator: string, write: (node: Lar
   }
   return pattern;
 }
+
+const DIGIT = "[0-9]";
+const LETTER = "[A-Za-z]";
+const INT = `${DIGIT}+`;
+const DECIMAL = String.raw`(?:${INT}\.(?:${INT})?|\.${INT})`;
+const FLOAT = `(?:${INT}[eE][+-]?${INT}|${DECIMAL}(?:[eE][+-]?${INT})?)`;
+const NUMBER = `(?:${FLOAT}|${INT})`;
+
+/** The terminals that a Lark grammar imports from `common`, as regular expressions. */
+const COMMON_TERMINALS: Readonly<Record<string, string>> = {
+  DIGIT,
+  HEXDIGIT: "[0-9A-Fa-f]",
+  INT,
+  SIGNED_INT: `[+-]?${INT}`,
+  DECIMAL,
+  FLOAT,
+  SIGNED_FLOAT: `[+-]?${FLOAT}`,
+  NUMBER,
+  SIGNED_NUMBER: `[+-]?${NUMBER}`,
+  ESCAPED_STRING: String.raw`"(?:[^"\\\n]|\\[^\n])*"`,
+  LCASE_LETTER: "[a-z]",
+  UCASE_LETTER: "[A-Z]",
+  LETTER,
+  WORD: `${LETTER}+`,
+  CNAME: "[A-Za-z_][A-Za-z0-9_]*",
+  WS_INLINE: "[ \\t]+",
+  WS: "[ \\t\\r\\n]+",
+  CR: "\\r",
+  LF: "\\n",
+  NEWLINE: "(?:\\r?\\n)+",
+  SH_COMMENT: "#[^\\n]*",
+  CPP_COMMENT: "//[^\\n]*",
+};

@@ -1,7 +1,7 @@
 import { GrammarWriter } from "../gbnf/grammar-writer.ts";
 import { TextSet } from "../text/text-set.ts";
-import { writeString } from "../text/write-string.ts";
-import type { WorkBudget } from "../work-budget.ts";
+import { writeString } from "../text/write-text.ts";
+import type { WorkBudget } from "../schema-errors.ts";
 import { type LarkNode, parseLark } from "./lark-grammar.ts";
 import { isRule, START, TerminalPatterns, MAX_NESTED_RULES } from "./lark-pattern.ts";
 import { UnenforceableError } from "./regular-pattern.ts";

@@ -1,8 +1,7 @@
 import { canonicalText, typeOf } from "../json-value.ts";
 import type { JsonSchema } from "../json-schema.ts";
-import type { SchemaGap } from "../schema-gap.ts";
-import type { KeyAtom, Keys } from "./keys.ts";
-import type { Conjunction, Term } from "./term.ts";
+import type { SchemaGap } from "../schema-errors.ts";
+import type { Conjunction, KeyAtom, Keys, Term } from "./term.ts";
 
 export type ValueType = "null" | "boolean" | "number" | "string" | "array" | "object";
 

@@ -1,16 +1,14 @@
-import { canonicalText } from "../json-value.ts";
 import type { JsonSchema } from "../json-schema.ts";
+import { canonicalText } from "../json-value.ts";
 import type { SchemaDocument } from "../schema-document.ts";
+import type { WorkBudget } from "../schema-errors.ts";
 import type { TextRules } from "../text-rules.ts";
 import type { Validator } from "../validate.ts";
-import type { WorkBudget } from "../work-budget.ts";
-import { Branch, type Evaluated, NOTHING_EVALUATED } from "./branch.ts";
-import { factsOfName } from "./facts-of-name.ts";
-import { type KeyAtom, restOf } from "./keys.ts";
+import { Branch, type Evaluated, type KeyFact, NOTHING_EVALUATED } from "./branch.ts";
 import { negateTerm } from "./negate.ts";
 import { giveUpUnevaluated, readTerm } from "./read-term.ts";
 import { type Reading, work } from "./reading.ts";
-import { type Conjunction, holds, type Term, TermKeys } from "./term.ts";
+import { type Conjunction, hasKey, holds, type KeyAtom, restOf, type Term, TermKeys } from "./term.ts";
 
 /** More alternatives of one value make a grammar slow to follow; the rest is left to the check. */
 const MAX_BRANCHES = 64;
@@ -236,4 +234,38 @@ export class Expander implements Reading {
 
 function textsIn(values: readonly unknown[]): string[] {
   return values.filter((value) => typeof value === "string");
+}
+
+/** Where facts stand in their list. */
+interface Index {
+  /** Of those that are about a few names alone. */
+  readonly byName: ReadonlyMap<string, readonly number[]>;
+  readonly others: readonly number[];
+}
+
+/** A list is replaced when a fact is added to it. */
+const indices = new WeakMap<readonly KeyFact[], Index>();
+
+/** The facts about a property, in their order. Schemas may have thousands of properties with a fact each. */
+export function factsOfName(facts: readonly KeyFact[], name: string): readonly KeyFact[] {
+  let index = indices.get(facts);
+  if (!index) indices.set(facts, (index = indexOf(facts)));
+  const others = index.others.filter((at) => hasKey(facts[at]!.keys, name));
+  const all = [...(index.byName.get(name) ?? []), ...others];
+  return all.toSorted((a, b) => a - b).map((at) => facts[at]!);
+}
+
+function indexOf(facts: readonly KeyFact[]): Index {
+  const byName = new Map<string, number[]>();
+  const others: number[] = [];
+  for (const [at, { keys }] of facts.entries()) {
+    if (keys.isRest || keys.atoms.length > 0) others.push(at);
+    else
+      for (const name of keys.names) {
+        const known = byName.get(name);
+        if (known) known.push(at);
+        else byName.set(name, [at]);
+      }
+  }
+  return { byName, others };
 }

@@ -1,7 +1,7 @@
-import type { JsonSchema } from "../json-schema.ts";
+import { dependentsOf, isNames, type JsonSchema } from "../json-schema.ts";
+import type { SchemaGap } from "../schema-errors.ts";
 import { ALL_TYPES, type Branch } from "./branch.ts";
-import { negateArray } from "./negate-array.ts";
-import { negateObject } from "./negate-object.ts";
+import { contain, declaredKeys, forbidName, namesThatFail } from "./read-term.ts";
 import {
   type Alternative,
   DYNAMIC,
@@ -9,13 +9,13 @@ import {
   NOWHERE,
   ofTerm,
   ofType,
-  readText,
   type Reading,
+  readText,
   TOO_MANY,
   unsaid,
   work,
 } from "./reading.ts";
-import { fails, holds } from "./term.ts";
+import { fails, holds, type Keys, keysOf, restOf, type Term } from "./term.ts";
 
 /** Reads a node that must not hold: at least one of its keywords has to be broken. */
 export function negateTerm(branch: Branch, node: JsonSchema, reading: Reading): void {
@@ -141,6 +141,177 @@ function negateString(node: JsonSchema, reading: Reading): Alternative[] {
     // A format that is only an annotation cannot be broken.
     if (keyword === "format" && reading.texts.format(node.format ?? "") === undefined) continue;
     alternatives.push(ofType("string", (branch) => readText(branch, reading, node, keyword, false)));
+  }
+  return alternatives;
+}
+
+/** What breaks the keywords of objects: one alternative each. */
+function negateObject(node: JsonSchema, reading: Reading): Alternative[] {
+  return [...negateProperties(node, reading), ...negateCounts(node, reading), ...negateDependents(node)];
+}
+
+/** There is a property with one of these names whose value fits the term. */
+function some(keys: Keys, term: Term, gap: SchemaGap): Alternative {
+  return ofType("object", (branch) => {
+    branch.some = [...branch.some, { keys, terms: [term], gap }];
+  });
+}
+
+function negateProperties(node: JsonSchema, reading: Reading): Alternative[] {
+  const { names, patterns, gaps } = declaredKeys(node, reading);
+  const alternatives: Alternative[] = [];
+  const gap = (keyword: string): SchemaGap =>
+    gapOf(reading, node, keyword, "what does not fit it has too many forms");
+  for (const [name, value] of Object.entries(node.properties ?? {})) {
+    if (value !== true) alternatives.push(some(keysOf([name]), fails(value), gap("properties")));
+  }
+  for (const [pattern, value] of Object.entries(node.patternProperties ?? {})) {
+    const atom = patterns.find(({ id }) => id === `pattern ${pattern}`);
+    if (atom) alternatives.push(some(keysOf([], [atom]), fails(value), gap("patternProperties")));
+    else alternatives.push(unsaid(reading, node, "patternProperties", "object"));
+  }
+  const { additionalProperties, propertyNames, unevaluatedProperties } = node;
+  if (additionalProperties !== undefined && additionalProperties !== true) {
+    if (gaps.length > 0) alternatives.push(unsaid(reading, node, "additionalProperties", "object"));
+    else
+      alternatives.push(
+        some(restOf(names, patterns), fails(additionalProperties), gap("additionalProperties")),
+      );
+  }
+  if (propertyNames !== undefined && propertyNames !== true) {
+    const forbidden = namesThatFail(propertyNames, reading);
+    if (forbidden) alternatives.push(some(forbidden, holds(true), gap("propertyNames")));
+    else alternatives.push(unsaid(reading, node, "propertyNames", "object"));
+  }
+  if (unevaluatedProperties !== undefined && unevaluatedProperties !== true) {
+    alternatives.push(unsaid(reading, node, "unevaluatedProperties", "object"));
+  }
+  for (const name of node.required ?? []) {
+    alternatives.push(ofType("object", (branch) => forbidName(branch, name)));
+  }
+  return alternatives;
+}
+
+function negateCounts(node: JsonSchema, reading: Reading): Alternative[] {
+  const alternatives: Alternative[] = [];
+  const min = node.minProperties;
+  const max = node.maxProperties;
+  if (min !== undefined) {
+    alternatives.push(
+      ofType("object", (branch) => {
+        branch.atMost("maxProperties", min - 1, reading.document.pathOf(node));
+      }),
+    );
+  }
+  if (max !== undefined) {
+    alternatives.push(
+      ofType("object", (branch) => {
+        branch.atLeast("minProperties", max + 1, reading.document.pathOf(node));
+      }),
+    );
+  }
+  return alternatives;
+}
+
+function negateDependents(node: JsonSchema): Alternative[] {
+  const alternatives: Alternative[] = [];
+  for (const [name, needed] of dependentsOf(node)) {
+    if (!isNames(needed)) {
+      alternatives.push(
+        ofType("object", (branch) => {
+          branch.require(name);
+          branch.add(work([fails(needed)]));
+        }),
+      );
+      continue;
+    }
+    for (const other of needed) {
+      alternatives.push(
+        ofType("object", (branch) => {
+          branch.require(name);
+          forbidName(branch, other);
+        }),
+      );
+    }
+  }
+  return alternatives;
+}
+
+/** What breaks the keywords of arrays: one alternative each. */
+function negateArray(node: JsonSchema, reading: Reading): Alternative[] {
+  return [
+    ...negateItems(node, reading),
+    ...negateArrayNegateCounts(node, reading),
+    ...negateContains(node, reading),
+  ];
+}
+
+function negateItems(node: JsonSchema, reading: Reading): Alternative[] {
+  const prefix = node.prefixItems ?? [];
+  const alternatives = [...prefix.entries()]
+    .filter(([, item]) => item !== true)
+    .map(([index, item]) =>
+      ofType("array", (branch) => {
+        branch.atLeast("minItems", index + 1, reading.document.pathOf(node));
+        branch.restrictItems(index, index + 1, [fails(item)]);
+      }),
+    );
+  const { items } = node;
+  if (items !== undefined && items !== true) {
+    const gap = gapOf(reading, node, "items", "the grammar cannot tell where the items are");
+    const fact = { from: prefix.length, term: fails(items), min: 1, max: Number.POSITIVE_INFINITY, gap };
+    alternatives.push(
+      ofType("array", (branch) => {
+        branch.contains = [...branch.contains, fact];
+      }),
+    );
+  }
+  if (node.unevaluatedItems !== undefined && node.unevaluatedItems !== true) {
+    alternatives.push(unsaid(reading, node, "unevaluatedItems", "array"));
+  }
+  if (node.uniqueItems === true) {
+    alternatives.push(
+      ofType("array", (branch) => {
+        branch.atLeast("minItems", 2, reading.document.pathOf(node));
+        branch.leave(gapOf(reading, node, "uniqueItems", "the grammar cannot compare items"), "array");
+      }),
+    );
+  }
+  return alternatives;
+}
+
+function negateArrayNegateCounts(node: JsonSchema, reading: Reading): Alternative[] {
+  const alternatives: Alternative[] = [];
+  const min = node.minItems;
+  const max = node.maxItems;
+  if (min !== undefined) {
+    alternatives.push(
+      ofType("array", (branch) => {
+        branch.atMost("maxItems", min - 1, reading.document.pathOf(node));
+      }),
+    );
+  }
+  if (max !== undefined) {
+    alternatives.push(
+      ofType("array", (branch) => {
+        branch.atLeast("minItems", max + 1, reading.document.pathOf(node));
+      }),
+    );
+  }
+  return alternatives;
+}
+
+function negateContains(node: JsonSchema, reading: Reading): Alternative[] {
+  if (node.contains === undefined) return [];
+  const alternatives: Alternative[] = [];
+  const min = node.minContains ?? 1;
+  const max = node.maxContains;
+  if (min > 0) {
+    alternatives.push(ofType("array", (branch) => contain(branch, node, reading, { min: 0, max: min - 1 })));
+  }
+  if (max !== undefined) {
+    const counts = { min: max + 1, max: Number.POSITIVE_INFINITY };
+    alternatives.push(ofType("array", (branch) => contain(branch, node, reading, counts)));
   }
   return alternatives;
 }

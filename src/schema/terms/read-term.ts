@@ -1,10 +1,17 @@
-import type { JsonSchema } from "../json-schema.ts";
-import type { TypeName } from "../normalize-type.ts";
+import { dependentsOf, isNames, type JsonSchema, type SchemaNode, type TypeName } from "../json-schema.ts";
 import { ALL_TYPES, type Branch, type ValueType, type Work } from "./branch.ts";
-import { readArray } from "./read-array.ts";
-import { readObject } from "./read-object.ts";
-import { DYNAMIC, gapOf, NOWHERE, ofTerm, readText, work, type Reading, TOO_MANY } from "./reading.ts";
-import { fails, holds } from "./term.ts";
+import {
+  DYNAMIC,
+  gapOf,
+  NOWHERE,
+  ofTerm,
+  type Reading,
+  readText,
+  textAtom,
+  TOO_MANY,
+  work,
+} from "./reading.ts";
+import { ALL_KEYS, fails, holds, type KeyAtom, type Keys, keysOf, restOf } from "./term.ts";
 
 /** More branches of anyOf than this are not combined for unevaluated keywords: their subsets are too many. */
 const MAX_SUBSET_BRANCHES = 4;
@@ -180,4 +187,143 @@ function readString(branch: Branch, node: JsonSchema, reading: Reading): void {
   branch.atMost("maxLength", node.maxLength, reading.document.pathOf(node));
   if (node.pattern !== undefined) readText(branch, reading, node, "pattern");
   if (node.format !== undefined) readText(branch, reading, node, "format");
+}
+
+/** The declared names and patterns of a node. */
+interface DeclaredKeys {
+  readonly names: readonly string[];
+  readonly patterns: readonly KeyAtom[];
+  /** The gaps of patterns that the grammar cannot tell apart from other names. */
+  readonly gaps: readonly ReturnType<typeof gapOf>[];
+}
+
+export function declaredKeys(node: JsonSchema, reading: Reading): DeclaredKeys {
+  const patterns: KeyAtom[] = [];
+  const gaps: ReturnType<typeof gapOf>[] = [];
+  for (const [pattern] of Object.entries(node.patternProperties ?? {})) {
+    const atom = textAtom(reading, "pattern", pattern);
+    if (atom === undefined) continue;
+    if ("reason" in atom) gaps.push(gapOf(reading, node, "patternProperties", atom.reason, atom.kind));
+    else patterns.push(atom);
+  }
+  return { names: Object.entries(node.properties ?? {}).map(([name]) => name), patterns, gaps };
+}
+
+/** Reads what a node says of objects into a branch. */
+function readObject(branch: Branch, node: JsonSchema, owners: readonly JsonSchema[], reading: Reading): void {
+  readProperties(branch, node, owners, reading);
+  readNames(branch, node, reading);
+  const required = node.required ?? [];
+  if (required.length > 0) branch.required = new Set([...branch.required, ...required]);
+  branch.atLeast("minProperties", node.minProperties, reading.document.pathOf(node));
+  branch.atMost("maxProperties", node.maxProperties, reading.document.pathOf(node));
+  for (const [name, needed] of dependentsOf(node)) {
+    branch.choose({
+      alternatives: [
+        (each) => {
+          if (isNames(needed)) each.required = new Set([...each.required, ...needed]);
+          else {
+            // Without unevaluated keywords the property may also be absent, which allows no more.
+            if (owners.length > 0) each.require(name);
+            each.add(work([holds(needed)], owners));
+          }
+        },
+        (each) => forbidName(each, name),
+      ],
+      gap: gapOf(reading, node, isNames(needed) ? "dependentRequired" : "dependentSchemas", TOO_MANY),
+    });
+  }
+}
+
+/** Objects may not have this property. */
+export function forbidName(branch: Branch, name: string): void {
+  branch.restrictKeys(keysOf([name]), [holds(false)]);
+}
+
+function readProperties(
+  branch: Branch,
+  node: JsonSchema,
+  owners: readonly JsonSchema[],
+  reading: Reading,
+): void {
+  const { names, patterns, gaps } = declaredKeys(node, reading);
+  const evaluated: Keys[] = [];
+  if (names.length > 0) {
+    branch.declared = new Set([...branch.declared, ...names]);
+    const facts = Object.entries(node.properties ?? {}).map(([name, value]) => ({
+      keys: keysOf([name]),
+      terms: [holds(value)],
+    }));
+    branch.restrictAll(facts);
+    evaluated.push(keysOf(names));
+  }
+  for (const [pattern, value] of Object.entries(node.patternProperties ?? {})) {
+    const atom = patterns.find(({ id }) => id === `pattern ${pattern}`);
+    if (atom) branch.restrictKeys(keysOf([], [atom]), [holds(value)]);
+  }
+  for (const gap of gaps) branch.leave(gap, "object");
+  evaluated.push(keysOf([], patterns));
+  if (node.additionalProperties !== undefined) {
+    if (gaps.length === 0) branch.restrictKeys(restOf(names, patterns), [holds(node.additionalProperties)]);
+    else if (node.additionalProperties !== true) {
+      branch.leave(
+        gapOf(reading, node, "additionalProperties", "names cannot be told apart", gaps[0]!.kind),
+        "object",
+      );
+    }
+    branch.evaluate(owners, () => ({ allKeys: true }));
+  }
+  branch.evaluate(owners, ({ keys }) => ({
+    keys: [...keys, ...evaluated],
+    ...(gaps.length > 0 && { allKeys: true }),
+  }));
+}
+
+function readNames(branch: Branch, node: JsonSchema, reading: Reading): void {
+  const { propertyNames } = node;
+  if (propertyNames === undefined || propertyNames === true) return;
+  const forbidden = namesThatFail(propertyNames, reading);
+  if (forbidden) branch.restrictKeys(forbidden, [holds(false)]);
+  else branch.leave(gapOf(reading, node, "propertyNames", "the names are too many to tell apart"), "object");
+}
+
+/** The names that do not fit a propertyNames. */
+export function namesThatFail(propertyNames: SchemaNode, reading: Reading): Keys | undefined {
+  if (propertyNames === false) return ALL_KEYS;
+  const atom = reading.textsOf(holds(propertyNames));
+  if (atom === undefined) return undefined;
+  return atom.names ? restOf(atom.names) : restOf([], [atom]);
+}
+
+/** Reads what a node says of arrays into a branch. */
+function readArray(branch: Branch, node: JsonSchema, owners: readonly JsonSchema[], reading: Reading): void {
+  const prefix = node.prefixItems ?? [];
+  for (const [index, item] of prefix.entries()) branch.restrictItems(index, index + 1, [holds(item)]);
+  if (node.items !== undefined) {
+    branch.restrictItems(prefix.length, Number.POSITIVE_INFINITY, [holds(node.items)]);
+    branch.evaluate(owners, () => ({ allItems: true }));
+  }
+  branch.evaluate(owners, ({ items }) => ({ items: Math.max(items, prefix.length) }));
+  branch.atLeast("minItems", node.minItems, reading.document.pathOf(node));
+  branch.atMost("maxItems", node.maxItems, reading.document.pathOf(node));
+  if (node.uniqueItems === true) {
+    branch.unique ??= gapOf(reading, node, "uniqueItems", "the grammar cannot compare items");
+  }
+  if (node.contains === undefined) return;
+  branch.evaluate(owners, () => ({ someItems: true }));
+  const min = node.minContains ?? 1;
+  const max = node.maxContains ?? Number.POSITIVE_INFINITY;
+  contain(branch, node, reading, { min, max });
+}
+
+/** Counts the items that fit what a node's `contains` says. */
+export function contain(
+  branch: Branch,
+  node: JsonSchema,
+  reading: Reading,
+  { min, max }: { readonly min: number; readonly max: number },
+): void {
+  if (node.contains === undefined || (min <= 0 && max === Number.POSITIVE_INFINITY)) return;
+  const gap = gapOf(reading, node, "contains", "the grammar cannot tell where the items are");
+  branch.contains = [...branch.contains, { from: 0, term: holds(node.contains), min, max, gap }];
 }

@@ -1,10 +1,9 @@
 import type { JsonSchema } from "../json-schema.ts";
 import type { SchemaDocument } from "../schema-document.ts";
-import type { SchemaGap } from "../schema-gap.ts";
+import type { SchemaGap } from "../schema-errors.ts";
 import type { TextRules } from "../text-rules.ts";
 import type { Branch, ValueType, Work } from "./branch.ts";
-import type { KeyAtom } from "./keys.ts";
-import type { Conjunction, Term } from "./term.ts";
+import type { Conjunction, KeyAtom, Term } from "./term.ts";
 
 /** Reasons of gaps. */
 export const TOO_MANY = "it has too many alternatives for the grammar";

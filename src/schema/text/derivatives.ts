@@ -1,6 +1,5 @@
 import { hasCodePoint } from "./code-points.ts";
-import { type Expression, matchesEmpty } from "./expression.ts";
-import type { Expressions } from "./expressions.ts";
+import { type Expression, type Expressions, matchesEmpty } from "./expressions.ts";
 
 /** Whether the text so far is what each expression looks behind for. */
 type Truths = ReadonlyMap<Expression, boolean>;

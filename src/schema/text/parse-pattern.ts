@@ -1,10 +1,7 @@
 import { NotRegularError } from "../schema-errors.ts";
-import { DOT_POINTS, WORD_POINTS } from "./character-classes.ts";
+import { DOT_POINTS, PatternCharacters, readClass, readEscape, WORD_POINTS } from "./pattern-classes.ts";
 import { complementOf, oneCodePoint } from "./code-points.ts";
-import type { Expression } from "./expression.ts";
-import type { Expressions } from "./expressions.ts";
-import { PatternCharacters } from "./pattern-characters.ts";
-import { readClass, readEscape } from "./read-class.ts";
+import type { Expression, Expressions } from "./expressions.ts";
 
 /** Deepest nesting of groups. */
 const MAX_DEPTH = 100;

@@ -3,8 +3,7 @@ import { sha256 as createSha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { ServiceError } from "../../errors/service-error.ts";
 import { toError } from "../../errors/to-error.ts";
-import { isFull, noSpace, openBlobs } from "./blob-folder.ts";
-import type { BlobMessage, BlobTask } from "./blob-messages.ts";
+import { type BlobMessage, type BlobTask, isFull, noSpace, openBlobs } from "./blob-folder.ts";
 
 /** The worker that brings one file into the browser's storage: only workers can write without copying a whole file. */
 

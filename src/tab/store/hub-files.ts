@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
 import { toError } from "../../errors/to-error.ts";
-import { shardFiles } from "../../models/names/shards.ts";
+import { shardFiles } from "../../models/names/model-file-names.ts";
 
 const HUB = "https://huggingface.co";
 /** More than any repository of models has. */

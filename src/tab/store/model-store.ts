@@ -1,9 +1,8 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
-import { fileStem } from "../../models/names/shards.ts";
+import { fileStem } from "../../models/names/model-file-names.ts";
 import type { CreateEngineOptions } from "../create-engine.ts";
-import { findFile, openBlobs, removeIfThere } from "./blob-folder.ts";
-import type { BlobMessage, BlobTask } from "./blob-messages.ts";
+import { type BlobMessage, type BlobTask, findFile, openBlobs, removeIfThere } from "./blob-folder.ts";
 import { fileSchema, type Manifest, readManifests, removeManifest, writeManifest } from "./manifests.ts";
 import { hubFiles, hubHeaders, type HubOptions } from "./hub-files.ts";
 

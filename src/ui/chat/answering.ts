@@ -12,12 +12,12 @@ import {
   type ChatMessage,
   newId,
   openCalls,
+  saveConversation,
   type TextFile,
   type ToolCall,
   withChanged,
   withMessage,
 } from "./conversation.ts";
-import { saveConversation } from "./conversation-store.ts";
 import { readAnswer } from "./read-answer.ts";
 
 /** A model that calls tools without end is stopped: no task of a chat takes so many rounds. */

@@ -5,9 +5,8 @@ import { current, isListOpen } from "./chat-state.ts";
 import { Composer } from "./composer.tsx";
 import { branch } from "./conversation.ts";
 import { MessageView } from "./message-view.tsx";
-import { shownPanel } from "./panels.ts";
+import { onShortcut, ShortcutList, shownPanel } from "./shortcuts.tsx";
 import { SettingsForm } from "./settings-form.tsx";
-import { onShortcut, ShortcutList } from "./shortcuts.tsx";
 import { Sidebar } from "./sidebar.tsx";
 
 /** Pixels. */

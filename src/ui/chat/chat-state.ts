@@ -1,7 +1,14 @@
 import { computed, signal as value } from "@preact/signals";
 import { models, showProblem } from "../page-state.ts";
-import { type ChatSettings, type Conversation, matches, newConversation } from "./conversation.ts";
-import { deleteConversation, loadConversations, saveConversation } from "./conversation-store.ts";
+import {
+  type ChatSettings,
+  type Conversation,
+  deleteConversation,
+  loadConversations,
+  matches,
+  newConversation,
+  saveConversation,
+} from "./conversation.ts";
 
 /** What the chat shows; every part of it reads these. */
 export const conversations = value<readonly Conversation[]>([]);

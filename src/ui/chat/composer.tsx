@@ -8,7 +8,7 @@ import { ask, promptShare } from "./answering.ts";
 import { chatRequest } from "./chat-request.ts";
 import { answering, chooseModel, chosenModel, current, inTab, running, setInTab } from "./chat-state.ts";
 import { branch, type TextFile } from "./conversation.ts";
-import { type Panel, PANELS, shownPanel } from "./panels.ts";
+import { type Panel, PANELS, shownPanel } from "./shortcuts.tsx";
 import { isImage, readImage, readText } from "./read-file.ts";
 
 /** Where a message is written. */

@@ -1,14 +1,15 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { copyText } from "../copy-text.ts";
+import type { AnswerToken } from "../../dialects/native/native-answer-fields.ts";
+import { copyText } from "../browser-actions.ts";
+import type { ListedModel } from "../daemon-api.ts";
 import { Markdown } from "../markdown/markdown.tsx";
-import { activity, models } from "../page-state.ts";
-import { AnswerAgain } from "./answer-again.tsx";
-import { ask, continueAnswer } from "./answering.ts";
-import { current, keep, running } from "./chat-state.ts";
+import { activity, models as pageStateModels } from "../page-state.ts";
+import { IN_BROWSER } from "../stored-models.ts";
+import { answer, ask, continueAnswer, type Source } from "./answering.ts";
+import { answering, current, keep, running } from "./chat-state.ts";
 import { type AnswerSummary, type ChatMessage, showBranch, siblings } from "./conversation.ts";
-import { TokenView } from "./token-view.tsx";
 import { ToolCallView } from "./tool-call-view.tsx";
 
 /** A question or an answer, with what can be done with it. */
@@ -130,7 +131,7 @@ function SideBySide({ message }: { readonly message: ChatMessage }): JSX.Element
 
 function Summary({ summary, message }: SummaryProps): JSX.Element {
   const { promptTokens, cachedTokens = 0, completionTokens, firstMs, tokensPerSecond, doneReason } = summary;
-  const context = models.value.find(({ alias }) => alias === message.model)?.context_size ?? 0;
+  const context = pageStateModels.value.find(({ alias }) => alias === message.model)?.context_size ?? 0;
   const used = promptTokens + completionTokens;
   const speed = tokensPerSecond === undefined ? "" : ` · ${tokensPerSecond.toFixed(1)} tokens/s`;
   return (
@@ -217,4 +218,88 @@ interface SummaryProps {
 
 function show(message: ChatMessage | undefined): void {
   if (message) keep(showBranch(current.value, message.id));
+}
+
+/** Asks once more for an answer: as it was asked, in the daemon, in this tab, or of another model. */
+function AnswerAgain({ message }: { readonly message: ChatMessage }): JSX.Element {
+  const isRunning = running.value !== undefined;
+  const again = (source: Source): void => {
+    const asked = current.value.messages.find(({ id }) => id === message.parent);
+    if (asked) void answer(asked, source);
+  };
+  return (
+    <>
+      <button class="again" type="button" disabled={isRunning} onClick={() => again({})}>
+        Answer again
+      </button>
+      <select
+        class="again-with"
+        aria-label="Answer again with"
+        disabled={isRunning}
+        value=""
+        onChange={({ currentTarget }) => {
+          const [place, model] = currentTarget.value.split("/", 2);
+          currentTarget.value = "";
+          if (model !== undefined) again({ model: decodeURIComponent(model), inTab: place === "tab" });
+        }}
+      >
+        <option value="">Again with …</option>
+        <Places place="daemon" label="The daemon" models={answering.value.filter(isOfDaemon)} />
+        {isSecureContext && <Places place="tab" label="This tab" models={answering.value} />}
+      </select>
+    </>
+  );
+}
+
+function isOfDaemon({ state }: ListedModel): boolean {
+  return state !== IN_BROWSER;
+}
+
+interface PlacesProps {
+  readonly place: string;
+  readonly label: string;
+  readonly models: readonly ListedModel[];
+}
+
+function Places({ place, label, models }: PlacesProps): JSX.Element | null {
+  if (models.length === 0) return null;
+  return (
+    <optgroup label={label}>
+      {models.map(({ alias }) => (
+        <option key={alias} value={`${place}/${encodeURIComponent(alias)}`}>
+          {alias}
+        </option>
+      ))}
+    </optgroup>
+  );
+}
+
+/** Probabilities from which a token gets the next shade. */
+const SHADES = [0.2, 0.5, 0.8, 0.95];
+
+/** The tokens of an answer, shaded by how likely each was; the alternatives are in its title. */
+function TokenView({ tokens }: { readonly tokens: readonly AnswerToken[] }): JSX.Element {
+  return (
+    <p class="token-list">
+      {tokens.map((token, index) => (
+        <span key={index} class={`token shade-${shadeOf(token)}`} title={describe(token)}>
+          {token.token}
+        </span>
+      ))}
+    </p>
+  );
+}
+
+/** 0 for unlikely tokens, up to the number of shades. */
+function shadeOf({ logprob }: AnswerToken): number {
+  return SHADES.filter((least) => Math.exp(logprob) >= least).length;
+}
+
+function describe({ token, logprob, top }: AnswerToken): string {
+  const alternatives = top.map((each) => `${JSON.stringify(each.token)} ${percent(each.logprob)}`);
+  return [`${JSON.stringify(token)} ${percent(logprob)}`, ...alternatives].join("\n");
+}
+
+function percent(logprob: number): string {
+  return `${(Math.exp(logprob) * 100).toFixed(1)} %`;
 }

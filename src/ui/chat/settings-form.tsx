@@ -1,10 +1,10 @@
-import { useSignal } from "@preact/signals";
+import { effect, signal as signalsValue, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
+import { z } from "zod";
 import { toError } from "../../errors/to-error.ts";
 import { parseSchema } from "./chat-request.ts";
 import { changeSettings, chosenModel, current } from "./chat-state.ts";
-import type { ChatSettings } from "./conversation.ts";
-import { deletePreset, presets, savePreset } from "./presets.ts";
+import { type ChatSettings, settingsSchema } from "./conversation.ts";
 
 const NUMBERS = [
   {
@@ -259,4 +259,42 @@ function Presets(): JSX.Element {
       </button>
     </p>
   );
+}
+
+const KEY = "daybreak-presets";
+
+const presetSchema = z.object({ name: z.string(), settings: settingsSchema });
+
+/** Settings with a name, to be used again. */
+interface Preset {
+  readonly name: string;
+  readonly settings: ChatSettings;
+}
+
+/** What this browser keeps, by name. */
+const presets = signalsValue<readonly Preset[]>(read());
+
+effect(() => localStorage.setItem(KEY, JSON.stringify(presets.value)));
+
+/** Keeps settings under a name, which may have meant others before. */
+function savePreset(name: string, settings: ChatSettings): void {
+  const others = presets.value.filter((each) => each.name !== name);
+  presets.value = [...others, { name, settings }].toSorted((one, other) =>
+    one.name.localeCompare(other.name),
+  );
+}
+
+function deletePreset(name: string): void {
+  presets.value = presets.value.filter((each) => each.name !== name);
+}
+
+/** What cannot be read any longer is left out. */
+function read(): Preset[] {
+  try {
+    const found = z.array(presetSchema).parse(JSON.parse(localStorage.getItem(KEY) ?? "[]"));
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- optional fields are absent, never undefined: it was JSON
+    return found as unknown as Preset[];
+  } catch {
+    return [];
+  }
 }

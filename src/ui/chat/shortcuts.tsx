@@ -1,8 +1,8 @@
+import { signal as value } from "@preact/signals";
 import type { JSX } from "preact";
 import { answer, continueAnswer } from "./answering.ts";
 import { current, running, startConversation } from "./chat-state.ts";
 import { branch } from "./conversation.ts";
-import { shownPanel } from "./panels.ts";
 
 interface Shortcut {
   readonly keys: string;
@@ -10,6 +10,15 @@ interface Shortcut {
   readonly isPressed: (event: KeyboardEvent) => boolean;
   readonly run: () => void;
 }
+
+/** What the chat shows above the messages when it is asked for. */
+export const PANELS = [
+  ["settings", "Settings"],
+  ["tools", "Tools"],
+  ["shortcuts", "Shortcuts"],
+] as const;
+
+export const shownPanel = value<Panel | undefined>(undefined);
 
 const SHORTCUTS: readonly Shortcut[] = [
   {
@@ -87,3 +96,5 @@ function alt(letter: string, meaning: string, run: () => void): Shortcut {
 function focus(id: string): void {
   document.getElementById(id)?.focus();
 }
+
+export type Panel = (typeof PANELS)[number][0];

@@ -10,9 +10,8 @@ import {
   startConversation,
 } from "./chat-state.ts";
 import { showProblem } from "../page-state.ts";
-import type { Conversation } from "./conversation.ts";
-import { parseConversations, printConversations } from "./conversation-store.ts";
-import { saveAs } from "../save-as.ts";
+import { type Conversation, parseConversations, printConversations } from "./conversation.ts";
+import { saveAs } from "../browser-actions.ts";
 
 interface SidebarProps {
   readonly isOpen: boolean;

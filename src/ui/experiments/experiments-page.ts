@@ -1,12 +1,17 @@
 import "../../tab/older-browsers.ts";
 import type { ExperimentRequest, ExperimentResult } from "../../dialects/native/experiment.ts";
 import { toError } from "../../errors/to-error.ts";
-import { type Experiment, parseExperiment, printExperiment } from "../../experiments/experiment-file.ts";
-import { fromFragment, toFragment } from "../../experiments/share-link.ts";
+import {
+  type Experiment,
+  fromFragment,
+  parseExperiment,
+  printExperiment,
+  toFragment,
+} from "../../experiments/experiment-file.ts";
 import { byId, ExperimentForm } from "./experiment-form.ts";
 import { takeExperiment } from "../hand-over.ts";
 import { keepAllowed } from "../page/allowed-servers.ts";
-import { saveAs } from "../save-as.ts";
+import { saveAs } from "../browser-actions.ts";
 import { describeFiles, modelNames, type Place, Runner } from "./run-experiment.ts";
 import { type NamedResult, showAlternatives, showRates, showResults } from "./show-results.ts";
 

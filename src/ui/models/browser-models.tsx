@@ -3,11 +3,23 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { setInTab } from "../chat/chat-state.ts";
 import { chosenDaemon } from "../daemons.ts";
+import { inBytes } from "../number-format.ts";
 import { refreshStored, storage, storageProblem, storedModels } from "../stored-models.ts";
 import { Dialog } from "./dialog.tsx";
+import { FromHub } from "./from-hub.tsx";
 import { chatWith } from "./model-card.tsx";
-import { inBytes } from "./quantities.ts";
-import { deleteStored, isDaemonModel } from "./store-files.ts";
+import { deleteStored, isDaemonModel, storePicked } from "./store-files.ts";
+
+/** The models of a page without a daemon. */
+export function BrowserModelsRoom(): JSX.Element {
+  return (
+    <main id="models">
+      <BrowserModels onFiles={(files) => void storePicked(files)}>
+        <FromHub />
+      </BrowserModels>
+    </main>
+  );
+}
 
 interface BrowserModelsProps {
   readonly onFiles: (files: readonly File[]) => void;

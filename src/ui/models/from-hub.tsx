@@ -1,11 +1,14 @@
 import { signal as value, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { HUB_ORIGINS } from "../../dialects/management/page-policy.ts";
-import { allowServer, mayAsk } from "../page/allowed-servers.ts";
-import { isExported } from "../page-kind.ts";
+import { chooseModelFiles, chooseProjector, HUB_PREFIX, parseHubSpec } from "../../models/names/hub-spec.ts";
+import { hubPaths } from "../../tab/store/hub-files.ts";
+import type { StoredModel, StoreOptions } from "../../tab/store/model-store.ts";
+import { exportedHub, isExported } from "../page-kind.ts";
 import { problem, showProblem } from "../page-state.ts";
+import { pageStore } from "../page-store.ts";
+import { allowServer, mayAsk } from "../page/allowed-servers.ts";
 import { refreshStored } from "../stored-models.ts";
-import { storeFromHub } from "./hub-to-browser.ts";
 
 /** What is being stored, and 0 to 1 of it. */
 const storing = value<{ readonly what: string; readonly share: number } | undefined>(undefined);
@@ -84,4 +87,32 @@ function allowHub(): void {
   } catch (error) {
     showProblem(error);
   }
+}
+
+/**
+ * Stores a model of the hub in this browser, with its projector if it has one.
+ * @param spec hf:owner/repository[:file.gguf or quantization][@revision]; "hf:" may be left out
+ * @throws ServiceError with a message for people
+ */
+async function storeFromHub(spec: string, options: StoreOptions): Promise<StoredModel> {
+  const text = spec.startsWith(HUB_PREFIX) ? spec : `${HUB_PREFIX}${spec}`;
+  const { owner, repo, revision, ...choice } = parseHubSpec(text);
+  const name = `${owner}/${repo}`;
+  const hub = {
+    ...options,
+    ...(revision !== undefined && { revision }),
+    ...(exportedHub !== undefined && { hub: exportedHub }),
+  };
+  const paths = await hubPaths(name, hub);
+  const [file] = chooseModelFiles(paths, choice) ?? [];
+  if (file === undefined) {
+    throw new Error(
+      `The repository ${name} has no GGUF model${(choice.quant ?? choice.file) ? " of that name or quantization" : ""}. Look at its files on the hub.`,
+    );
+  }
+  const projector = chooseProjector(paths, file);
+  return await pageStore().downloadFromHub(name, file, {
+    ...hub,
+    ...(projector !== undefined && { projector }),
+  });
 }

@@ -6,6 +6,7 @@ import { showProblem } from "../page-state.ts";
 import { Dialog } from "./dialog.tsx";
 import { canChat } from "./model-facts.ts";
 import {
+  doing,
   findGpu,
   type LoadSettings,
   loadWith,
@@ -13,8 +14,7 @@ import {
   showModel,
   unloadModel,
 } from "./models-api.ts";
-import { inFull } from "./quantities.ts";
-import { doing } from "./room-state.ts";
+import { inFull } from "../number-format.ts";
 
 /** The minimum of an engine. */
 const SMALLEST_CONTEXT = 16;

@@ -1,15 +1,14 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import { toError } from "../../errors/to-error.ts";
 import type { ListedModel } from "../daemon-api.ts";
-import { refresh } from "../page-state.ts";
+import { inBytes } from "../number-format.ts";
+import { models, refresh, showProblem } from "../page-state.ts";
 import { Dialog } from "./dialog.tsx";
 import { LoadDialog } from "./load-dialog.tsx";
 import { deletionOf } from "./model-facts.ts";
-import { ModelfileDialog } from "./modelfile-dialog.tsx";
-import { copyModel, deleteModel } from "./models-api.ts";
-import { inBytes } from "./quantities.ts";
-import { doing, openDialog } from "./room-state.ts";
+import { copyModel, createModel, deleteModel, doing, openDialog, readModelfile } from "./models-api.ts";
 
 function close(): void {
   openDialog.value = undefined;
@@ -94,4 +93,134 @@ function CopyDialog({ model: { alias } }: { readonly model: ListedModel }): JSX.
       </form>
     </Dialog>
   );
+}
+
+const MIN_ROWS = 12;
+
+interface ModelfileDialogProps {
+  /** Absent: a new one. */
+  readonly model: ListedModel | undefined;
+  readonly onClose: () => void;
+}
+
+/** Shows a model's Modelfile, and makes a model of it. */
+function ModelfileDialog({ model, onClose }: ModelfileDialogProps): JSX.Element {
+  const name = useSignal(nameFor(model));
+  const text = useSignal(model ? "" : exampleModelfile());
+  const problem = useSignal("");
+  const isSaving = useSignal(false);
+  const area = useRef<HTMLTextAreaElement>(null);
+  const gutter = useRef<HTMLPreElement>(null);
+  useEffect(() => {
+    if (model) readModelfile(model.alias).then((found) => (text.value = found), showProblem);
+  }, [model?.alias]);
+  const wrongLine = lineOf(problem.value);
+  const create = async (): Promise<void> => {
+    isSaving.value = true;
+    problem.value = "";
+    try {
+      await createModel(name.value.trim(), text.value);
+      onClose();
+      await refresh();
+    } catch (error) {
+      problem.value = toError(error).message;
+      const line = lineOf(problem.value);
+      if (line !== undefined && area.current) selectLine(area.current, line);
+    } finally {
+      isSaving.value = false;
+    }
+  };
+  const lines = text.value.split("\n");
+  const replaces = models.value.some(
+    ({ alias, source }) => alias === name.value.trim() && source === "modelfile",
+  );
+  return (
+    <Dialog title={model ? `Modelfile of ${model.alias}` : "New Modelfile"} onClose={onClose} isWide>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void create();
+        }}
+      >
+        <label>
+          Name of the model that it makes
+          <input
+            name="name"
+            required
+            value={name}
+            onInput={({ currentTarget }) => (name.value = currentTarget.value)}
+          />
+        </label>
+        <div class="code">
+          <pre ref={gutter} aria-hidden="true">
+            {lines.map((_line, index) => (
+              <span key={index} class={index + 1 === wrongLine ? "wrong" : ""}>
+                {index + 1}
+                {"\n"}
+              </span>
+            ))}
+          </pre>
+          <textarea
+            ref={area}
+            name="modelfile"
+            aria-label="Modelfile"
+            aria-invalid={wrongLine !== undefined}
+            aria-describedby="modelfile-problem"
+            rows={MIN_ROWS}
+            wrap="off"
+            spellcheck={false}
+            value={text}
+            onInput={({ currentTarget }) => (text.value = currentTarget.value)}
+            onScroll={({ currentTarget }) => {
+              if (gutter.current) gutter.current.scrollTop = currentTarget.scrollTop;
+            }}
+          />
+        </div>
+        <p id="modelfile-problem" class="wrong" role="alert">
+          {problem}
+        </p>
+        <p class="buttons">
+          <button type="submit" class="main" disabled={isSaving.value}>
+            {replaces ? "Replace the model" : "Create the model"}
+          </button>
+          <button type="button" onClick={onClose}>
+            Close
+          </button>
+          <small>
+            FROM names a model on disk; PARAMETER, SYSTEM, TEMPLATE and others change it. Its files are
+            shared.
+          </small>
+        </p>
+      </form>
+    </Dialog>
+  );
+}
+
+/** What came from elsewhere keeps its name, so that it is not lost. */
+function nameFor(model: ListedModel | undefined): string {
+  if (!model) return "";
+  return model.source === "modelfile" ? model.alias : `${model.alias.split(/[/:]/).at(-1)}-mine`;
+}
+
+/** A beginning for those who have never written one. */
+function exampleModelfile(): string {
+  const base = models.value.find(({ is_default: isDefault }) => isDefault)?.alias ?? "daybreak-mini";
+  return `FROM ${base}
+PARAMETER temperature 0.7
+SYSTEM You are a friendly assistant who answers in one sentence.
+`;
+}
+
+/** The line that an error of the daemon is about, from 1. */
+function lineOf(problem: string): number | undefined {
+  const line = /^Modelfile, line (\d+):/.exec(problem)?.[1];
+  return line === undefined ? undefined : Number(line);
+}
+
+/** Puts the caret there, where a person goes on writing. */
+function selectLine(area: HTMLTextAreaElement, line: number): void {
+  const lines = area.value.split("\n");
+  const start = lines.slice(0, line - 1).reduce((sum, each) => sum + each.length + 1, 0);
+  area.focus();
+  area.setSelectionRange(start, start + (lines[line - 1]?.length ?? 0));
 }

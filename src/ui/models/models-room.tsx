@@ -8,7 +8,7 @@ import { GetModel } from "./get-model.tsx";
 import { ModelCard } from "./model-card.tsx";
 import { OpenDialog } from "./model-dialogs.tsx";
 import { PullList } from "./pull-list.tsx";
-import { openDialog } from "./room-state.ts";
+import { openDialog } from "./models-api.ts";
 import { storePicked } from "./store-files.ts";
 
 const PLACES = [

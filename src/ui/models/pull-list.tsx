@@ -1,10 +1,10 @@
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { refresh } from "../page-state.ts";
-import { LinkedText } from "./linked-text.tsx";
+import { LinkedText } from "./dialog.tsx";
 import { chatWith } from "./model-card.tsx";
 import { cancelPull, forgetPull, type Pull, pausePull, pulls, startPull } from "./pulls.ts";
-import { inBytes, inTime } from "./quantities.ts";
+import { inBytes, inTime } from "../number-format.ts";
 
 /** How often the daemon is asked for downloads that this page has not begun. */
 const FOLLOW_MS = 1000;

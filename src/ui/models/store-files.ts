@@ -1,4 +1,4 @@
-import { fileStem, shardFiles, shardOf } from "../../models/names/shards.ts";
+import { fileStem, shardFiles, shardOf } from "../../models/names/model-file-names.ts";
 import { activity, models, problem, showProblem } from "../page-state.ts";
 import { pageStore } from "../page-store.ts";
 import { IN_BROWSER, refreshStored } from "../stored-models.ts";

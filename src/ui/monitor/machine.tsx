@@ -1,7 +1,8 @@
 import type { JSX } from "preact";
-import { bytes, count, duration } from "./format.ts";
-import { gpuFailures, status } from "./monitor-state.ts";
-import type { Status } from "./monitor-api.ts";
+import { factsOf, type FleetMachine, type FleetModel, modelInWords } from "./fleet-facts.ts";
+import { bytes, count, duration, short } from "./format.ts";
+import type { Engine, Status } from "./monitor-api.ts";
+import { engines, fleet, gpuFailures, samples, speeds, status } from "./monitor-state.ts";
 
 /** The machine as the daemon sees it: its GPU, its sandbox, its memory, and what is wrong with them. */
 export function Machine(): JSX.Element {
@@ -82,5 +83,117 @@ function Daemon({ stats, version, llama_cpp: llamaCpp, uptime_secs: uptime, kern
         </label>
       </p>
     </section>
+  );
+}
+
+/** Each model in memory. */
+export function Engines(): JSX.Element {
+  // Idle times go on while nothing else changes.
+  const now = (samples.value.at(-1)?.time ?? 0) * 1000;
+  return (
+    <section aria-labelledby="engines-title">
+      <h2 id="engines-title">Engines</h2>
+      {engines.value.length === 0 && <p>No model is in memory.</p>}
+      <ul id="engines">
+        {engines.value.map((engine) => (
+          <li key={engine.alias}>
+            <h3>
+              {engine.alias} {engine.state !== "loaded" && <small>{engine.state} …</small>}
+            </h3>
+            <dl>
+              {enginesFactsOf(engine, now).map(([name, fact]) => (
+                <div key={name}>
+                  <dt>{name}</dt>
+                  <dd>{fact}</dd>
+                </div>
+              ))}
+            </dl>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function enginesFactsOf(engine: Engine, now: number): (readonly [name: string, fact: string])[] {
+  const { memory_bytes: memory, gpu_memory_bytes: gpuMemory = 0, slots, gpu_layers: layers } = engine;
+  const speed = speeds.value.get(engine.alias) ?? 0;
+  const busy = engine.active_requests;
+  const used = slots === undefined ? count(busy) : `${count(Math.min(busy, slots))} of ${count(slots)}`;
+  const waiting = slots === undefined ? 0 : Math.max(0, busy - slots);
+  return [
+    ["Requests", waiting > 0 ? `${used}, ${count(waiting)} waiting` : used],
+    ["Memory", memory === undefined ? "…" : bytes(memory)],
+    ["Context", `${count(engine.context_size)} tokens`],
+    ["Layers on the GPU", gpuMemory > 0 ? `${layers}, ${bytes(gpuMemory)}` : count(layers)],
+    ["Last answer", speed > 0 ? `${short(speed)} tokens/s` : "none yet"],
+    ["Idle", idleFor(engine, now)],
+  ];
+}
+
+function idleFor(engine: Engine, now: number): string {
+  const { active_requests: active, last_used_at: used, expires_at: end } = engine;
+  if (engine.state !== "loaded") return "no";
+  if (active > 0) return "no, it answers";
+  const idle = used === undefined ? "yes" : `for ${duration(Math.max(0, now - Date.parse(used)))}`;
+  return end === undefined ? idle : `${idle}; unloaded in ${duration(Math.max(0, Date.parse(end) - now))}`;
+}
+
+/** The machines that work together as one; nothing where the daemon is not part of a fleet. */
+export function FleetView(): JSX.Element | null {
+  const now = fleet.value;
+  if (!now?.joined) return null;
+  return (
+    <section aria-labelledby="fleet-title">
+      <h2 id="fleet-title">Fleet</h2>
+      {!now.connected && (
+        <p class="failed">The NATS server is not reachable: this machine is working alone until it is.</p>
+      )}
+      <ul id="fleet">
+        {now.machines.map((machine) => (
+          <Member key={machine.id} {...machine} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Member(machine: FleetMachine): JSX.Element {
+  const { name, self, state, models } = machine;
+  const stored = models.filter(({ loaded }) => !loaded);
+  return (
+    <li class={state}>
+      <h3>
+        {name} <small>{self ? `this machine, ${state}` : state}</small>
+      </h3>
+      <dl>
+        {factsOf(machine).map(([fact, words]) => (
+          <div key={fact}>
+            <dt>{fact}</dt>
+            <dd>{words}</dd>
+          </div>
+        ))}
+      </dl>
+      <Models models={models.filter(({ loaded }) => loaded)} />
+      {stored.length > 0 && (
+        <details>
+          <summary>On disk only: {count(stored.length)}</summary>
+          <Models models={stored} />
+        </details>
+      )}
+    </li>
+  );
+}
+
+function Models({ models }: { readonly models: readonly FleetModel[] }): JSX.Element {
+  if (models.length === 0) return <p class="models">No model is in memory.</p>;
+  return (
+    <ul class="models">
+      {models.map((model) => (
+        <li key={model.alias}>
+          <strong>{model.alias}</strong> {modelInWords(model)}
+        </li>
+      ))}
+    </ul>
   );
 }

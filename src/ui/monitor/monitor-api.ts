@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { activitySchema, type ActivityReport } from "../../dialects/management/activity-schemas.ts";
-import { fleetSchema } from "../../dialects/management/fleet-schemas.ts";
+import { fleetSchema } from "../../dialects/management/machine-schemas.ts";
 import { request } from "../daemon-api.ts";
-import { Metrics } from "./prometheus.ts";
+import { Metrics } from "./samples.ts";
 
 const engineSchema = z.object({
   alias: z.string(),

@@ -1,11 +1,8 @@
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { Charts } from "./charts.tsx";
-import { Engines } from "./engines.tsx";
-import { FleetView } from "./fleet-view.tsx";
-import { Incidents } from "./incidents.tsx";
-import { LogsView } from "./logs-view.tsx";
-import { Machine } from "./machine.tsx";
+import { Engines, FleetView, Machine } from "./machine.tsx";
+import { Incidents, LogsView } from "./logs-view.tsx";
 import { isLive, trouble, watch } from "./monitor-state.ts";
 import { RequestsTable } from "./requests-table.tsx";
 

@@ -1,7 +1,7 @@
-import { computed, signal as value } from "@preact/signals";
+import { computed, signal as signalsValue } from "@preact/signals";
 import type { ActivityReport } from "../../dialects/management/activity-schemas.ts";
 import { toError } from "../../errors/to-error.ts";
-import { EventStream } from "./event-stream.ts";
+import { request } from "../daemon-api.ts";
 import {
   type Engine,
   type Fleet,
@@ -26,20 +26,20 @@ const MAX_LOGS = 800;
 const STATE_EVERY = 3;
 
 /** What the room shows; every part of it reads these. All lists have the oldest first. */
-export const samples = value<readonly Sample[]>([]);
-export const engines = value<readonly Engine[]>([]);
-export const status = value<Status | undefined>(undefined);
-export const fleet = value<Fleet | undefined>(undefined);
+export const samples = signalsValue<readonly Sample[]>([]);
+export const engines = signalsValue<readonly Engine[]>([]);
+export const status = signalsValue<Status | undefined>(undefined);
+export const fleet = signalsValue<Fleet | undefined>(undefined);
 /** Speed of each model's last answer, in tokens per second. */
-export const speeds = value<ReadonlyMap<string, number>>(new Map());
-export const gpuFailures = value({ losses: 0, abandonments: 0 });
-export const requests = value<readonly PastRequest[]>([]);
-export const events = value<readonly PastEvent[]>([]);
-export const logs = value<readonly PastLog[]>([]);
+export const speeds = signalsValue<ReadonlyMap<string, number>>(new Map());
+export const gpuFailures = signalsValue({ losses: 0, abandonments: 0 });
+export const requests = signalsValue<readonly PastRequest[]>([]);
+export const events = signalsValue<readonly PastEvent[]>([]);
+export const logs = signalsValue<readonly PastLog[]>([]);
 /** Why the daemon cannot be looked at; empty: it can. */
-export const trouble = value("");
+export const trouble = signalsValue("");
 /** Events come as they happen. */
-export const isLive = value(false);
+export const isLive = signalsValue(false);
 
 export const firstTokens = computed((): readonly FirstToken[] =>
   requests.value.flatMap(({ time, first_token_ms: ms }) =>
@@ -61,12 +61,12 @@ export function watch(): () => void {
   beginOrRest();
   return () => {
     document.removeEventListener("visibilitychange", beginOrRest);
-    rest();
+    monitorStateRest();
   };
 }
 
 function beginOrRest(): void {
-  if (document.hidden) rest();
+  if (document.hidden) monitorStateRest();
   else begin();
 }
 
@@ -81,7 +81,7 @@ function begin(): void {
   void sample(controller.signal, 0);
 }
 
-function rest(): void {
+function monitorStateRest(): void {
   watching?.abort();
   watching = undefined;
   stream?.close();
@@ -146,4 +146,54 @@ function remember(activity: ActivityReport): void {
   if (more.events.length > 0) events.value = [...events.value, ...more.events].slice(-MAX_EVENTS);
   if (more.logs.length > 0) logs.value = [...logs.value, ...more.logs].slice(-MAX_LOGS);
   known = activity.next;
+}
+
+const RETRY_MS = 3000;
+
+/** Listens to /api/events of the chosen daemon until it is closed, connecting again whenever the stream breaks. */
+class EventStream {
+  readonly #onEvent: () => void;
+  readonly #onState: (isOpen: boolean) => void;
+  readonly #controller = new AbortController();
+
+  constructor(onEvent: () => void, onState: (isOpen: boolean) => void) {
+    this.#onEvent = onEvent;
+    this.#onState = onState;
+    void this.#listen();
+  }
+
+  close(): void {
+    this.#controller.abort();
+    this.#onState(false);
+  }
+
+  async #listen(): Promise<void> {
+    const { signal } = this.#controller;
+    while (!signal.aborted) {
+      // The page says by itself that a daemon is away.
+      await this.#read(signal).catch(() => undefined);
+      if (signal.aborted) return;
+      this.#onState(false);
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    }
+  }
+
+  /** An EventSource could send no API key. */
+  async #read(signal: AbortSignal): Promise<void> {
+    const answer = await request("/api/events", { signal, headers: { accept: "text/event-stream" } });
+    const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
+    if (!reader) return;
+    this.#onState(true);
+    // Something may have happened while nobody listened.
+    this.#onEvent();
+    let rest = "";
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      const lines = (rest + value).split("\n");
+      rest = lines.pop() ?? "";
+      // Heartbeats are comments.
+      if (lines.some((line) => line.startsWith("event:"))) this.#onEvent();
+    }
+  }
 }

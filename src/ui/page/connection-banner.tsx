@@ -2,8 +2,8 @@ import { effect, signal as value } from "@preact/signals";
 import type { JSX } from "preact";
 import { askKeyAgain } from "../ask-key.ts";
 import { chosenDaemon } from "../daemons.ts";
-import { connection, models } from "../page-state.ts";
-import { retryNow } from "./keep-connected.ts";
+import { connection, models, refresh, showProblem } from "../page-state.ts";
+import { refreshStored } from "../stored-models.ts";
 import { threadNote } from "./keep-page.ts";
 
 /** How long the page says that the daemon is back. */
@@ -84,4 +84,49 @@ function giveKey(): void {
   const daemon = chosenDaemon();
   if (daemon) askKeyAgain(daemon.address);
   retryNow();
+}
+
+/** How often the page asks what the daemon has. */
+const REFRESH_MS = 5000;
+/** Between tries while the daemon is away: short at first, since most daemons are only started again. */
+const FIRST_PAUSE_MS = 1000;
+const LONGEST_PAUSE_MS = 30_000;
+
+let timer: ReturnType<typeof setTimeout> | undefined;
+let pause = FIRST_PAUSE_MS;
+let isAsking = false;
+let isWanted = false;
+
+/** Asks the daemon again and again, and at once when there is a reason to think that it may answer. */
+export function keepConnected(): void {
+  addEventListener("online", retryNow);
+  document.addEventListener("visibilitychange", () => {
+    if (document.visibilityState === "visible") retryNow();
+  });
+  void ask();
+}
+
+/** Tries at once, and often again at first. */
+function retryNow(): void {
+  pause = FIRST_PAUSE_MS;
+  void ask();
+}
+
+async function ask(): Promise<void> {
+  if (isAsking) {
+    // What is under way may have begun before the reason to ask.
+    isWanted = true;
+    return;
+  }
+  isAsking = true;
+  clearTimeout(timer);
+  do {
+    isWanted = false;
+    await Promise.all([refresh(), refreshStored()]).catch(showProblem);
+  } while (isWanted);
+  isAsking = false;
+  const { state } = connection.value;
+  if (state === "none") return;
+  timer = setTimeout(() => void ask(), state === "away" ? pause : REFRESH_MS);
+  pause = state === "away" ? Math.min(pause * 2, LONGEST_PAUSE_MS) : FIRST_PAUSE_MS;
 }

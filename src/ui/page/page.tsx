@@ -3,9 +3,9 @@ import { render } from "preact";
 import { loadChats } from "../chat/chat-state.ts";
 import { namesHere } from "../models/kept-pulls.ts";
 import { keepAllowed } from "./allowed-servers.ts";
-import { prepareMath } from "../markdown/math.ts";
+import { prepareMath } from "../markdown/markdown.tsx";
 import { App } from "./app.tsx";
-import { keepConnected } from "./keep-connected.ts";
+import { keepConnected } from "./connection-banner.tsx";
 import { keepPage } from "./keep-page.ts";
 
 /** After this long the page has been drawn, and a person still reads it. */

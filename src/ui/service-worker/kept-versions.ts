@@ -1,5 +1,7 @@
-import type { PageList } from "../../dialects/management/page-list.ts";
-import { worker } from "./worker-scope.ts";
+import type { PageList } from "../../dialects/management/page-files.ts";
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- this is a service worker
+export const worker = globalThis as unknown as WorkerScope;
 
 /**
  * The versions of the page that this browser keeps: each has a cache with all its files, so that a page never gets files of
@@ -130,4 +132,33 @@ export async function ifPossible(work: Promise<unknown>): Promise<void> {
 
 async function noted(key: string): Promise<string | undefined> {
   return await (await (await caches.open(NOTES)).match(key))?.text();
+}
+
+/** The part of a service worker's global scope that is used; TypeScript has it in a library that excludes a page's. */
+
+interface ExtendableEvent extends Event {
+  waitUntil(work: Promise<unknown>): void;
+}
+
+export interface FetchEvent extends ExtendableEvent {
+  readonly request: Request;
+  /** Of the page or worker that asks; empty for a navigation. */
+  readonly clientId: string;
+  /** Of the page or worker that the answer makes; empty where it makes none. */
+  readonly resultingClientId: string;
+  respondWith(answer: Promise<Response>): void;
+}
+
+interface WorkerScope {
+  readonly registration: { readonly scope: string; unregister(): Promise<boolean> };
+  readonly clients: {
+    matchAll(options: {
+      includeUncontrolled: true;
+      type: "all";
+    }): Promise<readonly { readonly id: string }[]>;
+  };
+  readonly location: { readonly href: string };
+  skipWaiting(): Promise<void>;
+  addEventListener(type: "install" | "activate", listener: (event: ExtendableEvent) => void): void;
+  addEventListener(type: "fetch", listener: (event: FetchEvent) => void): void;
 }

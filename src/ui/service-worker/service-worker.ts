@@ -1,8 +1,9 @@
-import type { PageList } from "../../dialects/management/page-list.ts";
+import type { PageList } from "../../dialects/management/page-files.ts";
 import { isOrigin, MAX_SERVERS, serversOf, withServers } from "../../dialects/management/page-policy.ts";
 import {
   addressOf,
   currentVersion,
+  type FetchEvent,
   forgetAll,
   forgetOld,
   ifPossible,
@@ -11,8 +12,8 @@ import {
   keptFile,
   rememberClient,
   versionOf,
+  worker,
 } from "./kept-versions.ts";
-import { type FetchEvent, worker } from "./worker-scope.ts";
 
 /**
  * Keeps the page in the browser, so that it opens without its server. What the server has is asked for first: a new version

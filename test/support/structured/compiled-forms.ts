@@ -2,8 +2,8 @@ import { GrammarWriter } from "../../../src/schema/gbnf/grammar-writer.ts";
 import { type NumberBounds, numberSatisfies } from "../../../src/schema/numbers/number-bounds.ts";
 import { writeNumber } from "../../../src/schema/numbers/write-number.ts";
 import { TextSet } from "../../../src/schema/text/text-set.ts";
-import { writeString } from "../../../src/schema/text/write-string.ts";
-import { WorkBudget } from "../../../src/schema/work-budget.ts";
+import { writeString } from "../../../src/schema/text/write-text.ts";
+import { WorkBudget } from "../../../src/schema/schema-errors.ts";
 
 /** Patterns that need each way of writing a grammar: by expression, by automaton, with escapes and long repetitions. */
 const PATTERNS = [

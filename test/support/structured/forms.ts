@@ -4,7 +4,7 @@ import type {
   OutputFormat,
   ToolDefinition,
 } from "../../../src/engine/protocol/generation.ts";
-import { callSchema } from "../../../src/inference/forced-call/call-schema.ts";
+import { callSchema } from "../../../src/inference/tool-calls/forced-calls.ts";
 import { chatRequest, promptRequest } from "../engine-fixture.ts";
 import { compiledForms } from "./compiled-forms.ts";
 import { fitsSchema } from "./fits-schema.ts";

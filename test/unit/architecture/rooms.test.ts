@@ -49,7 +49,7 @@ const PAGE_PACKAGES = new Set([
   "core-js/es/symbol/dispose.js",
 ]);
 /** A page serves no WebSocket, so what does may use the server's. */
-const SERVER_ALONE = ["src/dialects/native/chat-socket-route.ts"];
+const SERVER_ALONE = ["src/dialects/native/chat-socket.ts"];
 
 interface Import {
   readonly from: string;

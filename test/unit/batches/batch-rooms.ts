@@ -3,9 +3,8 @@ import os from "node:os";
 import path from "node:path";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect } from "vitest";
-import type { BatchFormat, RunLine } from "../../../src/batches/batch-format.ts";
-import { BatchRoom } from "../../../src/batches/batch-room.ts";
-import type { Batch } from "../../../src/batches/batch.ts";
+import type { Batch, BatchFormat, RunLine } from "../../../src/batches/batch.ts";
+import { BatchRoom } from "../../../src/batches/batch-service.ts";
 import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import { ServiceEvents } from "../../../src/events/service-events.ts";
 

@@ -4,8 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { Database } from "../../../src/batches/sqlite/database.ts";
-import { SCHEMA, SCHEMA_VERSION } from "../../../src/batches/sqlite/schema.ts";
+import { Database, SCHEMA, SCHEMA_VERSION } from "../../../src/batches/sqlite/database.ts";
 
 let folder: string;
 let file: string;

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSyn
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test, vi } from "vitest";
-import type { RunLine } from "../../../src/batches/batch-format.ts";
+import type { RunLine } from "../../../src/batches/batch.ts";
 import { SqliteBatchStore } from "../../../src/batches/sqlite/sqlite-batch-store.ts";
 import { ServiceError } from "../../../src/errors/service-error.ts";
 import { BatchRooms, create, echo, named, onlyFirst, results } from "./batch-rooms.ts";
@@ -68,7 +68,7 @@ test("a second daemon on the same folder is told that the first has the batches"
   await results(room, (await create(room, named(1))).id);
   const { execFileSync } = await import("node:child_process");
   const lock = path.join(rooms.folder, "batches/daybreak.lock");
-  const source = new URL("../../../src/files/file-lock.ts", import.meta.url).href;
+  const source = new URL("../../../src/files/locks.ts", import.meta.url).href;
   const script = `const { tryLock } = await import(${JSON.stringify(source)}); console.log((await tryLock(${JSON.stringify(lock)})) === undefined)`;
   expect(
     execFileSync(process.execPath, ["--input-type=module", "-e", script], { encoding: "utf8" }).trim(),

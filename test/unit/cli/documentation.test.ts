@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { EXIT } from "../../../src/cli/exit-codes.ts";
+import { EXIT } from "../../../src/cli/cli-error.ts";
 import { isErrorCode } from "../../../src/errors/error-codes.ts";
 import { runCli } from "./run-cli.ts";
 

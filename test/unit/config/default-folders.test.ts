@@ -2,7 +2,7 @@ import { chmodSync, existsSync, lstatSync, mkdirSync, mkdtempSync, rmSync, symli
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { defaultSocket } from "../../../src/config/default-socket.ts";
+import { defaultSocket } from "../../../src/config/default-paths.ts";
 import { findCacheDir, usualCacheDir } from "../../../src/launch/default-cache-dir.mjs";
 import { canHaveFolder, ownTemporaryFolder } from "../../../src/launch/own-folder.mjs";
 

@@ -1,8 +1,7 @@
 import { EventEmitter } from "node:events";
 import type { Socket } from "node:net";
 import { describe, expect, test } from "vitest";
-import { ConnectionGate } from "../../../src/daemon/connection-gate.ts";
-import { connectionLimits } from "../../../src/daemon/connection-limits.ts";
+import { ConnectionGate, connectionLimits } from "../../../src/daemon/connection-gate.ts";
 
 class FakeSocket extends EventEmitter {
   readonly remoteAddress: string | undefined;

@@ -1,7 +1,6 @@
 import { Writable } from "node:stream";
 import { describe, expect, test } from "vitest";
-import { createAnnouncer, createLogger } from "../../../src/daemon/create-logger.ts";
-import { textLine } from "../../../src/daemon/text-log.ts";
+import { createAnnouncer, createLogger, textLine } from "../../../src/daemon/create-logger.ts";
 
 function capture(isTTY: boolean) {
   let text = "";

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { listenIpc } from "../../../src/daemon/ipc-socket.ts";
-import { writeRefusal } from "../../../src/files/write-refusal.ts";
+import { listenIpc } from "../../../src/daemon/listen.ts";
+import { writeRefusal } from "../../../src/files/file-operations.ts";
 
 /** What Node throws for an error of the system that it has no name for. */
 const UNNAMED = Object.assign(new Error("Unknown system error -117"), { code: "", errno: -117 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { PLAIN_TEXT } from "../dialects/recorded-events.ts";
+import { PLAIN_TEXT } from "./recorded-events.ts";
 import { testApp } from "../../support/test-app.ts";
 
 const messages = [{ role: "user", content: "hi" }];

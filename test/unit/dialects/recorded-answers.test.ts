@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { toMessageEvents } from "../../../src/dialects/anthropic/message-events.ts";
+import { toMessageEvents } from "../../../src/dialects/anthropic/message-answer.ts";
 import { chatLineSchema, toChatLines } from "../../../src/dialects/ollama/ollama-chat.ts";
 import { chatCompletionChunkSchema, toChatChunks } from "../../../src/dialects/openai/chat-answer.ts";
 import { beginResponse } from "../../../src/dialects/openai/responses/response-object.ts";

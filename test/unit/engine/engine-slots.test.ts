@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { EngineSlots } from "../../../src/engine/engine-slots.ts";
-import type { SlotRequest, SlotResult } from "../../../src/engine/protocol/slots.ts";
+import type { SlotRequest, SlotResult } from "../../../src/engine/protocol/calls.ts";
 import { FakeEngine } from "../../support/fake-engine.ts";
 
 const never = new AbortController().signal;

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Engine } from "../../../src/engine/engine.ts";
 import { spawnEngine } from "../../../src/engine/launch.ts";
-import { isRunning } from "../../../src/engine/process-signals.ts";
+import { isRunning } from "../../../src/engine/child-process.ts";
 import { createEngineStarter } from "../../../src/engine/start-engine.ts";
 import {
   collect,

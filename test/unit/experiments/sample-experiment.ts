@@ -1,4 +1,4 @@
-import type { AnswerToken } from "../../../src/dialects/native/answer-token.ts";
+import type { AnswerToken } from "../../../src/dialects/native/native-answer-fields.ts";
 import type { ExperimentResult } from "../../../src/dialects/native/experiment.ts";
 import type { Experiment } from "../../../src/experiments/experiment-file.ts";
 

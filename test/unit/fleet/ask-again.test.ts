@@ -1,6 +1,6 @@
 import type { Msg, NatsConnection } from "@nats-io/transport-node";
 import { expect, test, vi } from "vitest";
-import { askingAgain } from "../../../src/fleet/jetstream/ask-again.ts";
+import { askingAgain } from "../../../src/fleet/jetstream/jetstream-errors.ts";
 import { jetStreamMachine } from "../../support/jetstream-machine.ts";
 import { loseAnswers, loseRequests } from "../../support/lossy-nats.ts";
 import { NATS } from "../../support/nats-server.ts";

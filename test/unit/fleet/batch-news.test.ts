@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { BatchNews } from "../../../src/fleet/batches/batch-news.ts";
+import { BatchNews } from "../../../src/fleet/batches/batch-notices.ts";
 
 test("news of a batch are told to whoever has asked for them, and others to whoever looks for new batches", async () => {
   const news = new BatchNews();

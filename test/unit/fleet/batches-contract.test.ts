@@ -4,12 +4,12 @@ import os from "node:os";
 import path from "node:path";
 import { pino } from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { RunLine } from "../../../src/batches/batch-format.ts";
-import { BatchRoom } from "../../../src/batches/batch-room.ts";
-import type { Batches } from "../../../src/batches/batches.ts";
+import type { RunLine } from "../../../src/batches/batch.ts";
+import { BatchRoom } from "../../../src/batches/batch-service.ts";
+import type { Batches } from "../../../src/batches/batch-store.ts";
 import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import { ServiceEvents } from "../../../src/events/service-events.ts";
-import { isSharedId } from "../../../src/fleet/batches/shared-ids.ts";
+import { isSharedId } from "../../../src/fleet/batches/batch-record.ts";
 import {
   BatchMachines,
   createBatch,

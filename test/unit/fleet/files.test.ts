@@ -12,11 +12,9 @@ import os from "node:os";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { FileFetcher } from "../../../src/fleet/files/file-fetcher.ts";
-import { ANSWER, PIECE_BYTES } from "../../../src/fleet/files/file-messages.ts";
-import { serveFiles } from "../../../src/fleet/files/file-server.ts";
-import { writeJson } from "../../../src/fleet/json-message.ts";
-import { CachedFiles } from "../../../src/models/hub/cache/cached-files.ts";
-import type { SharedFile } from "../../../src/models/hub/hub-peers.ts";
+import { ANSWER, PIECE_BYTES, serveFiles } from "../../../src/fleet/files/file-server.ts";
+import { writeJson } from "../../../src/fleet/wire-format.ts";
+import { CachedFiles, type SharedFile } from "../../../src/models/hub/cache/cached-files.ts";
 import { beat, card, FleetWire, idOf } from "../../support/fleet-wire.ts";
 import { FILES_HAVE_LINKS } from "../../support/links.ts";
 

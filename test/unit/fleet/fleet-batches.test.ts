@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import type { RunLine } from "../../../src/batches/batch-format.ts";
-import { Answers } from "../../../src/fleet/batches/answers.ts";
-import { isSharedId, newSharedId } from "../../../src/fleet/batches/shared-ids.ts";
+import type { RunLine } from "../../../src/batches/batch.ts";
+import { Answers } from "../../../src/fleet/batches/answer-store.ts";
+import { isSharedId, newSharedId } from "../../../src/fleet/batches/batch-record.ts";
 import {
   BatchMachines,
   createBatch,

@@ -1,7 +1,7 @@
 import { JetStreamApiError, type JetStreamManager } from "@nats-io/jetstream";
 import { errors } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
-import { makeStream } from "../../../src/fleet/jetstream/make-stream.ts";
+import { makeStream } from "../../../src/fleet/jetstream/streams.ts";
 
 const NO_PEERS = 10_005;
 const NO_ROOM = 10_047;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { SharedBatch } from "../../../src/fleet/batches/batch-record.ts";
-import { MissingModels } from "../../../src/fleet/batches/missing-models.ts";
+import { MissingModels } from "../../../src/fleet/batches/shared-runner.ts";
 
 const model = { files: "0".repeat(64), settings: "0".repeat(64) };
 const groups = ["tiny", "big", ""].map((name) => ({ name, model }));

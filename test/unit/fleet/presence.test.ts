@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { type Beat, type Card, MOST_CARD_BYTES } from "../../../src/fleet/card.ts";
+import { type Beat, type Card, MOST_CARD_BYTES } from "../../../src/fleet/members.ts";
 import { Presence, SILENCE_MS } from "../../../src/fleet/presence.ts";
 import { beat, card, cardModel, FleetWire, idOf } from "../../support/fleet-wire.ts";
 

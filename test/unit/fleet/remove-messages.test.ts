@@ -1,6 +1,6 @@
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
-import { removeMessages } from "../../../src/fleet/jetstream/remove-messages.ts";
+import { removeMessages } from "../../../src/fleet/jetstream/jetstream-errors.ts";
 
 /** What a server of this version is asked to do to remove three messages. */
 async function asked(version: string, cluster: string | undefined, before?: number): Promise<string[]> {

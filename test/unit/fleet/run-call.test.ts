@@ -1,8 +1,11 @@
-import { expect, test } from "vitest";
-import type { GenerateCall } from "../../../src/fleet/call-schemas.ts";
-import { RemoteCalls } from "../../../src/fleet/remote-calls.ts";
-import { ServedCalls } from "../../../src/fleet/served-calls.ts";
+import { getEventListeners } from "node:events";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { type GenerateCall, type Report, reportSchema } from "../../../src/fleet/call-schemas.ts";
 import { beginRemote, encodeGenerate } from "../../../src/fleet/remote-answers.ts";
+import { RemoteCalls, WINDOW_BYTES } from "../../../src/fleet/remote-calls.ts";
+import { ReportSender } from "../../../src/fleet/run-call.ts";
+import { ServedCalls } from "../../../src/fleet/served-calls.ts";
+import { decodeValue, type Frame } from "../../../src/fleet/wire-format.ts";
 import type { Inference, InferenceEvent } from "../../../src/inference/inference.ts";
 import { FleetWire, idOf } from "../../support/fleet-wire.ts";
 
@@ -16,7 +19,7 @@ const DONE: InferenceEvent = {
   tokensPerSecond: 1,
 };
 
-async function* events(): AsyncGenerator<InferenceEvent, undefined> {
+async function* runCallEvents(): AsyncGenerator<InferenceEvent, undefined> {
   yield { type: "text-delta", text: "a", soFar: undefined };
   yield DONE;
 }
@@ -29,7 +32,7 @@ const generate: Inference["generate"] = async ({ onTokens, mayWait, isTimed }) =
   await new Promise((resolve) => {
     setImmediate(resolve);
   });
-  return { model: "tiny", loadMs: 0, sampling: {}, warnings: [], events: events() };
+  return { model: "tiny", loadMs: 0, sampling: {}, warnings: [], events: runCallEvents() };
 };
 
 test("tokens that are generated before an answer has begun come after its beginning", async () => {
@@ -68,4 +71,185 @@ test("tokens that are generated before an answer has begun come after its beginn
   expect(seen).toEqual([TOKEN]);
   calls.close();
   served.close();
+});
+
+const BEGUN: Extract<Report, { type: "begun" }> = { type: "begun", loadMs: 0, sampling: {}, warnings: [] };
+
+function text(piece: string): InferenceEvent {
+  return { type: "text-delta", text: piece };
+}
+
+describe("what a machine sends of an answer", () => {
+  let sent: Omit<Frame, "call">[];
+  let sender: ReportSender;
+  /** The kinds of frames, and of those with a report its events' texts or types. */
+  const told = (): string[] =>
+    sent.map(({ kind, payload }) => {
+      if (kind !== "last") return kind;
+      const report = reportSchema.parse(decodeValue(payload, 100_000));
+      if (report.type !== "events") return report.type;
+      return report.events.map((event) => ("text" in event ? event.text : event.type)).join("");
+    });
+
+  beforeEach(() => {
+    vi.useFakeTimers();
+    sent = [];
+    sender = new ReportSender((frame) => sent.push(frame), 1024 * 1024);
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  test("is in no message of its own that it has accepted, unless nothing else tells that", async () => {
+    sender.accept();
+    sender.begin(BEGUN);
+    await vi.advanceTimersByTimeAsync(200);
+    expect(told()).toEqual(["begun"]);
+    const slow = new ReportSender((frame) => sent.push(frame), 1024 * 1024);
+    slow.accept();
+    await vi.advanceTimersByTimeAsync(200);
+    expect(told()).toEqual(["begun", "accepted"]);
+  });
+
+  test("has with each sign of life the tokens of an answer that is held back, of its present try alone, if there is room", async () => {
+    const chosen = (): unknown[] =>
+      sent.map(({ kind, payload }): unknown => {
+        if (kind !== "last") return kind;
+        const report = reportSchema.parse(decodeValue(payload, 100_000));
+        return report.type === "events" ? report.chosen : report.type;
+      });
+    sender.begin(BEGUN);
+    await vi.advanceTimersByTimeAsync(1);
+    sender.alive();
+    sender.chosen({ ids: [1, 2], replaced: 1, failedTries: 0 });
+    sender.chosen({ ids: [3], replaced: 0, failedTries: 1 });
+    sender.alive();
+    sender.alive();
+    expect(chosen()).toEqual(["begun", { ids: [3], replaced: 0, failedTries: 1 }, "alive"]);
+    sender.event(text("a".repeat(WINDOW_BYTES / 2)));
+    sender.event(text("a".repeat(WINDOW_BYTES / 2)));
+    await vi.advanceTimersByTimeAsync(10);
+    sender.alive();
+    sent = [];
+    sender.chosen({ ids: [4], replaced: 0, failedTries: 1 });
+    sender.alive();
+    expect(chosen()).toEqual(["alive"]);
+    sender.read(2 * WINDOW_BYTES);
+    sender.alive();
+    sender.alive();
+    expect(chosen()).toEqual(["alive", { ids: [4], replaced: 0, failedTries: 1 }, "alive"]);
+  });
+
+  test("begins with its first events", async () => {
+    sender.begin(BEGUN);
+    expect(told()).toEqual([]);
+    sender.event({ type: "start" });
+    await vi.advanceTimersByTimeAsync(1);
+    expect(told()).toEqual(["begun", "start"]);
+  });
+
+  test("has the first text at once, and what comes within ten milliseconds after it together", async () => {
+    sender.begin(BEGUN);
+    sender.event(text("a"));
+    await vi.advanceTimersByTimeAsync(0);
+    expect(told()).toEqual(["begun", "a"]);
+    for (const piece of ["b", "c", "d"]) {
+      sender.event(text(piece));
+      await vi.advanceTimersByTimeAsync(1);
+    }
+    expect(told()).toEqual(["begun", "a"]);
+    await vi.advanceTimersByTimeAsync(8);
+    expect(told()).toEqual(["begun", "a", "bcd"]);
+    await vi.advanceTimersByTimeAsync(20);
+    sender.event(text("e"));
+    await vi.advanceTimersByTimeAsync(0);
+    expect(told()).toEqual(["begun", "a", "bcd", "e"]);
+  });
+
+  test("is one piece of text where several go together, apart from what is something else", async () => {
+    sender.event(text("a"));
+    await vi.advanceTimersByTimeAsync(0);
+    for (const piece of ["b", "c"]) sender.event(text(piece));
+    for (const piece of ["d", "e"]) sender.event({ type: "reasoning-delta", text: piece });
+    for (const piece of ["{", "}"]) sender.event({ type: "tool-call-delta", index: 0, arguments: piece });
+    sender.event({ type: "tool-call-delta", index: 1, arguments: "{}" });
+    await vi.advanceTimersByTimeAsync(20);
+    const report = reportSchema.parse(decodeValue(sent.at(-1)?.payload ?? new Uint8Array(), 1000));
+    expect(report).toEqual({
+      type: "events",
+      events: [
+        text("bc"),
+        { type: "reasoning-delta", text: "de" },
+        { type: "tool-call-delta", index: 0, arguments: "{}" },
+        { type: "tool-call-delta", index: 1, arguments: "{}" },
+      ],
+    });
+  });
+
+  test("ends at once, with what waits", async () => {
+    sender.event(text("a"));
+    await vi.advanceTimersByTimeAsync(0);
+    sender.event(text("b"));
+    sender.event(DONE);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(told()).toEqual(["a", "bdone"]);
+  });
+
+  test("tells tokens with the next event, and none of them while its reader has no room", async () => {
+    const stop = new AbortController();
+    sender.event(text("x".repeat(WINDOW_BYTES)));
+    await vi.advanceTimersByTimeAsync(10);
+    const before = sent.length;
+    const next = sender.room(stop.signal).then(() => sender.event(text("b")));
+    for (let id = 0; id < 10_000; id += 1) {
+      sender.chosen({ ids: [id], replaced: 0 });
+      sender.token([{ id, token: "a", logprob: -1, bytes: [97], top: [] }]);
+    }
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(sent).toHaveLength(before);
+    sender.read(WINDOW_BYTES);
+    await vi.advanceTimersByTimeAsync(10);
+    await next;
+    const bytes = Buffer.concat(sent.slice(before).map(({ payload }) => payload));
+    const report = reportSchema.parse(decodeValue(bytes, 1_000_000));
+    const { chosen, tokens, ...rest } = report.type === "events" ? report : { type: report.type };
+    expect(rest).toEqual({ type: "events", events: [text("b")] });
+    expect([chosen?.ids.length, tokens?.length]).toEqual([10_000, 10_000]);
+  });
+
+  test("is no more than its reader has room for, also when all of it is there at once", async () => {
+    const stop = new AbortController();
+    let events = 0;
+    const all = (async () => {
+      for (; events < 1000; events += 1) {
+        await sender.room(stop.signal);
+        sender.event(text("x".repeat(4096)));
+      }
+    })().catch(() => undefined);
+    await vi.advanceTimersByTimeAsync(100);
+    const bytes = sent.reduce((sum, { payload }) => sum + payload.length, 0);
+    expect(bytes).toBeGreaterThanOrEqual(WINDOW_BYTES);
+    expect(bytes).toBeLessThan(2.5 * WINDOW_BYTES);
+    const before = events;
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(events).toBe(before);
+    sender.read(bytes);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(events).toBeGreaterThan(before);
+    stop.abort();
+    await all;
+  });
+
+  test("keeps no listener of a wait for room that is over", async () => {
+    const { signal } = new AbortController();
+    const listeners = (): number => getEventListeners(signal, "abort").length;
+    for (let wait = 0; wait < 3; wait += 1) {
+      sender.report({ type: "answer", answer: "x".repeat(WINDOW_BYTES) });
+      const room = sender.room(signal);
+      expect(listeners()).toBe(1);
+      sender.read(sent.reduce((sum, { payload }) => sum + payload.length, 0));
+      await room;
+      expect(listeners()).toBe(0);
+    }
+  });
 });

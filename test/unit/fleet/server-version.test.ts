@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isAtLeast } from "../../../src/fleet/jetstream/server-version.ts";
+import { isAtLeast } from "../../../src/fleet/jetstream/jetstream-errors.ts";
 
 test.each([
   ["2.9.0", true],

@@ -1,7 +1,7 @@
 import { errors } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
 import { NoJetStream } from "../../../src/fleet/jetstream/jetstream-errors.ts";
-import { SharingLog } from "../../../src/fleet/jetstream/sharing-log.ts";
+import { SharingLog } from "../../../src/fleet/jetstream/streams.ts";
 
 test("what is told of a server that was silent, and then says that it has no JetStream, is what it says", () => {
   const warnings: string[] = [];

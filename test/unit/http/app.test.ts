@@ -2,10 +2,9 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { ServiceError } from "../../../src/errors/service-error.ts";
 import { createApp } from "../../../src/http/app.ts";
-import type { Dialect } from "../../../src/http/dialect.ts";
+import { defineRoute, type Dialect } from "../../../src/http/route.ts";
 import { managementDialect } from "../../../src/dialects/management/management-dialect.ts";
-import { defineRoute } from "../../../src/http/route.ts";
-import { ndjsonLine } from "../../../src/http/errors/native-error.ts";
+import { ndjsonLine } from "../../../src/http/errors.ts";
 import { streamResponse, type StreamFormat } from "../../../src/http/streaming/stream-response.ts";
 import { fakeServices } from "../../support/fake-services.ts";
 

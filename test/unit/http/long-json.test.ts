@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { mapInTimeSlices } from "../../../src/async/time-slices.ts";
-import { longJson } from "../../../src/http/streaming/long-json.ts";
+import { mapInTimeSlices } from "../../../src/async/timers.ts";
+import { longJson } from "../../../src/http/streaming/stream-response.ts";
 import { longestTurn } from "../../support/longest-turn.ts";
 
 /** In one turn it would take most of a second; collections of garbage that other tests have left count as well. */

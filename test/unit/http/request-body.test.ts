@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { HeldBodies } from "../../../src/http/input/held-bodies.ts";
+import { HeldBodies } from "../../../src/http/app-env.ts";
 import { fakeApp } from "../../support/fake-services.ts";
 
 const LIMIT = 1024;

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { checkAudio, decodeAudio } from "../../../src/inference/audio-data.ts";
+import { checkAudio, decodeAudio, decodeMedia } from "../../../src/inference/media-data.ts";
 import { isAudio, readAudio } from "../../../src/inference/audio-file.ts";
-import { decodeMedia } from "../../../src/inference/media-data.ts";
 import { MP3_FRAME_SECONDS, tinyFlac, tinyMp3, tinyWav } from "../../support/tiny-audio.ts";
 import { tinyPng } from "../../support/tiny-png.ts";
 

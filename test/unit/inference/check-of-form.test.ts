@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { checkOfForm } from "../../../src/inference/compile-form.ts";
-import { grammarMaker } from "../../../src/inference/make-grammar.ts";
+import { checkOfForm, grammarMaker } from "../../../src/inference/schema-compiler.ts";
 import type { GrammarWork } from "../../../src/schema/grammar-work.ts";
 import { longestTurn } from "../../support/longest-turn.ts";
 

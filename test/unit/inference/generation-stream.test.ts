@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { GenerationEvent } from "../../../src/engine/protocol/generation.ts";
 import { Deadline } from "../../../src/inference/deadline.ts";
-import type { EventReader } from "../../../src/inference/event-reader.ts";
+import type { EventReader } from "../../../src/inference/stream-filters.ts";
 import { GenerationStream } from "../../../src/inference/generation-stream.ts";
 import { aborted, DONE } from "../../support/fake-engine.ts";
 import { never } from "./inference-setup.ts";

@@ -2,7 +2,7 @@ import type { ChatMessage, OutputFormat } from "../../../src/engine/protocol/gen
 import type { InferenceRequest } from "../../../src/inference/inference.ts";
 import { resolveGeneration } from "../../../src/inference/resolve-generation.ts";
 import type { Capabilities, Model, ModelSettings } from "../../../src/models/model.ts";
-import { grammarMaker } from "../../../src/inference/make-grammar.ts";
+import { grammarMaker } from "../../../src/inference/schema-compiler.ts";
 import { fakeModel } from "../../support/fake-models.ts";
 
 const WITH_TEMPLATE = { hasChatTemplate: true };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { countTokens } from "../../../src/inference/count-tokens.ts";
+import { countTokens } from "../../../src/inference/collect-answer.ts";
 import { promptFromTokens, splitPieces, toTokenIds } from "../../../src/inference/tokens.ts";
 import { testApp } from "../../support/test-app.ts";
 import { BEGIN_TOKEN, DONE, FakeEngine } from "../../support/fake-engine.ts";

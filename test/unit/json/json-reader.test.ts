@@ -1,6 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { MAX_JSON_DEPTH } from "../../../src/json/json-depth.ts";
-import { JsonReader, MAX_JSON_ITEMS, MAX_JSON_NUMBERS } from "../../../src/json/json-reader.ts";
+import {
+  JsonReader,
+  MAX_JSON_DEPTH,
+  MAX_JSON_ITEMS,
+  MAX_JSON_NUMBERS,
+} from "../../../src/json/json-reader.ts";
 import { randoms } from "../../support/randoms.ts";
 
 function read(text: string, step = text.length): unknown {

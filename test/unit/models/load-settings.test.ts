@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { loadConfig } from "../../../src/config/load-config.ts";
-import { checkLoadSettings } from "../../../src/models/loading/check-load-settings.ts";
+import { checkLoadSettings } from "../../../src/models/loading/choose-settings.ts";
 import { tinyBert, tinyLlama } from "../../support/tiny-models.ts";
 import { startModels } from "./service-fixture.ts";
 

@@ -2,13 +2,17 @@ import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { onTestFinished } from "vitest";
 import type { QuantizeTensors } from "../../../src/engine/quantize/quantize-tensors.ts";
-import type { FreeSpace } from "../../../src/files/free-space.ts";
+import type { FreeSpace } from "../../../src/files/file-operations.ts";
 import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import type { ServiceEvent } from "../../../src/events/service-events.ts";
-import type { CachedModel, HubPullRequest, HubStore } from "../../../src/models/hub/hub-store.ts";
+import type {
+  CachedModel,
+  HubPullRequest,
+  HubStore,
+  PullProgress,
+} from "../../../src/models/hub/hub-store.ts";
 import type { EstimateMemory, PlaceLayers } from "../../../src/models/models-options.ts";
 import type { Models } from "../../../src/models/models.ts";
-import type { PullProgress } from "../../../src/models/pull-progress.ts";
 import { createModelsService } from "../../../src/models/models-service.ts";
 import type { HubSpec } from "../../../src/models/names/hub-spec.ts";
 import type { AliasTable } from "../../../src/models/names/alias-table.ts";

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { factsOfName } from "../../../src/schema/terms/facts-of-name.ts";
-import { hasKey, keysOf, restOf } from "../../../src/schema/terms/keys.ts";
+import { factsOfName } from "../../../src/schema/terms/expand.ts";
+import { hasKey, keysOf, restOf } from "../../../src/schema/terms/term.ts";
 import { TextSet } from "../../../src/schema/text/text-set.ts";
-import { WorkBudget } from "../../../src/schema/work-budget.ts";
+import { WorkBudget } from "../../../src/schema/schema-errors.ts";
 
 test("the facts about a property are those whose keys it has, in their order", () => {
   const atom = { id: "x", set: TextSet.pattern("^a", new WorkBudget()) };

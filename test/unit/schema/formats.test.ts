@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 import { GrammarWriter } from "../../../src/schema/gbnf/grammar-writer.ts";
 import { FORMAT_NAMES } from "../../../src/schema/text/formats.ts";
 import { TextSet } from "../../../src/schema/text/text-set.ts";
-import { writeString } from "../../../src/schema/text/write-string.ts";
-import { WorkBudget } from "../../../src/schema/work-budget.ts";
+import { writeString } from "../../../src/schema/text/write-text.ts";
+import { WorkBudget } from "../../../src/schema/schema-errors.ts";
 import { sampleGrammar } from "../../support/sample-grammar.ts";
 
 const ajv = new Ajv2020();

@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { GrammarWriter } from "../../../src/schema/gbnf/grammar-writer.ts";
-import { NotRegularError, SchemaTooComplexError } from "../../../src/schema/schema-errors.ts";
+import { NotRegularError, SchemaTooComplexError, WorkBudget } from "../../../src/schema/schema-errors.ts";
 import { TextSet } from "../../../src/schema/text/text-set.ts";
-import { writeString } from "../../../src/schema/text/write-string.ts";
-import { WorkBudget } from "../../../src/schema/work-budget.ts";
+import { writeString } from "../../../src/schema/text/write-text.ts";
 import { longestTurn } from "../../support/longest-turn.ts";
 import { sampleGrammar } from "../../support/sample-grammar.ts";
 import { randomNumbers } from "../../support/random-numbers.ts";

@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import { FetchClient } from "../../../src/tab/fetch-client.ts";
-import { FetchServer, type Serve } from "../../../src/tab/serve-fetch.ts";
+import { FetchClient, FetchServer, type Serve } from "../../../src/tab/fetch-channel.ts";
 
 beforeEach(() => {
   vi.stubGlobal("location", { href: "http://page/" });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { inBytes, inDays, inFull, inShort, inTime } from "../../../src/ui/models/quantities.ts";
+import { inBytes, inDays, inFull, inShort, inTime } from "../../../src/ui/number-format.ts";
 import { SpeedMeter } from "../../../src/ui/models/speed-meter.ts";
 
 describe("numbers for people", () => {

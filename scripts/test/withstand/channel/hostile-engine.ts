@@ -1,9 +1,11 @@
 import fs from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { CHILD_SPEAKS_ON } from "../../../../src/engine/channel/descriptors.ts";
-import { DAEMON_MESSAGE_KINDS } from "../../../../src/engine/channel/daemon-message-kinds.ts";
-import { ENGINE_MESSAGE_KINDS } from "../../../../src/engine/channel/engine-message-kinds.ts";
-import { onParentGone, ParentChannel } from "../../../../src/engine/channel/parent-channel.ts";
+import {
+  CHILD_SPEAKS_ON,
+  onParentGone,
+  ParentChannel,
+} from "../../../../src/engine/channel/parent-channel.ts";
+import { DAEMON_MESSAGE_KINDS, ENGINE_MESSAGE_KINDS } from "../../../../src/engine/channel/message-limits.ts";
 import {
   type DaemonMessage,
   daemonMessageSchema,

@@ -1,5 +1,5 @@
 import { encodeFrame } from "../../../../src/engine/channel/frame.ts";
-import { ENGINE_MESSAGE_KINDS } from "../../../../src/engine/channel/engine-message-kinds.ts";
+import { ENGINE_MESSAGE_KINDS } from "../../../../src/engine/channel/message-limits.ts";
 import type { EngineMessage } from "../../../../src/engine/protocol/messages.ts";
 import type { Random } from "../kit/random.ts";
 

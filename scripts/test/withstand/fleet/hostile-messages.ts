@@ -1,8 +1,6 @@
-import { ANTHROPIC_BATCHES } from "../../../../src/dialects/anthropic/batches/message-batch-format.ts";
+import { ANTHROPIC_BATCHES } from "../../../../src/dialects/anthropic/batches/message-batch-object.ts";
 import { OPENAI_BATCHES } from "../../../../src/dialects/openai/batches/openai-batch-format.ts";
-import { encodeValue } from "../../../../src/fleet/encode-value.ts";
-import { newCallId, writeFrame } from "../../../../src/fleet/frame.ts";
-import type { FrameKind } from "../../../../src/fleet/frame.ts";
+import { encodeValue, type FrameKind, newCallId, writeFrame } from "../../../../src/fleet/wire-format.ts";
 import { beat, card, cardModel } from "../../../../test/support/fleet-wire.ts";
 import type { Random } from "../kit/random.ts";
 import { mutatedBody } from "../requests/mutate.ts";

@@ -1,7 +1,7 @@
 import { rmSync } from "node:fs";
 import path from "node:path";
 import { z } from "zod";
-import { isInternal } from "../../../../src/engine/core/plain-reason.ts";
+import { isInternal } from "../../../../src/engine/core/failure-text.ts";
 import type { Findings } from "../kit/findings.ts";
 import { type Recipe, writeRecipe } from "./recipe.ts";
 

@@ -9,7 +9,7 @@ import {
   tinyLora,
   tinyProjector,
 } from "../../../../test/support/tiny-models.ts";
-import { shardFiles } from "../../../../src/models/names/shards.ts";
+import { shardFiles } from "../../../../src/models/names/model-file-names.ts";
 import { mapFields, writeField } from "./field-map.ts";
 
 const SHAPE = {

@@ -1,6 +1,5 @@
-import { type Dialect, isShared } from "../../../../src/http/dialect.ts";
+import { type Dialect, isShared, type Route } from "../../../../src/http/route.ts";
 import { documentedDialects } from "../../../../src/daemon/dialects.ts";
-import type { Route } from "../../../../src/http/route.ts";
 import { fakeServices } from "../../../../test/support/fake-services.ts";
 
 export interface AttackedRoute {

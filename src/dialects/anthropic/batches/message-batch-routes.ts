@@ -4,11 +4,13 @@ import type { AppContext } from "../../../http/app-env.ts";
 import { list } from "../../../http/input/bounded-lists.ts";
 import { defineRoute, type Route } from "../../../http/route.ts";
 import type { BatchServices } from "../../services.ts";
-import { ANTHROPIC_BATCHES, customIdSchema, MESSAGES_PATH } from "./message-batch-format.ts";
 import {
+  ANTHROPIC_BATCHES,
+  customIdSchema,
   deletedMessageBatchSchema,
   messageBatchListSchema,
   messageBatchSchema,
+  MESSAGES_PATH,
   toMessageBatch,
   toMessageBatchList,
 } from "./message-batch-object.ts";

@@ -1,6 +1,12 @@
 import { z } from "zod";
-import type { BatchFormat, LineRequest, ReadLine } from "../../../batches/batch-format.ts";
-import type { AnsweredLine, BatchUsage, InputProblem } from "../../../batches/batch.ts";
+import type {
+  AnsweredLine,
+  BatchFormat,
+  BatchUsage,
+  InputProblem,
+  LineRequest,
+  ReadLine,
+} from "../../../batches/batch.ts";
 import { openaiErrorBody } from "../openai-error.ts";
 
 /** Name of the format in the store. */

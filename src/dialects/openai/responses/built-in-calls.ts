@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { ToolCall } from "../../../engine/protocol/generation.ts";
-import { tryJson } from "../../../json/try-json.ts";
+import { tryJson } from "../../../json/json-values.ts";
 import type { BuiltInTool } from "./response-tools.ts";
 
 const common = { id: z.string(), call_id: z.string() };

@@ -1,8 +1,8 @@
 import type { ChatMessage, ContentPart, ToolCall } from "../../../engine/protocol/generation.ts";
-import { decodeImage } from "../../../inference/image-data.ts";
+import { decodeImage } from "../../../inference/media-data.ts";
 import { historyText } from "../../../inference/history-text.ts";
-import { encodeInput } from "../custom-tools/custom-tool.ts";
-import { toTextContent, unsupported } from "../openai-request-fields.ts";
+import { encodeInput } from "../custom-tools.ts";
+import { toTextContent, unsupported } from "../openai-fields.ts";
 import { builtInOutput, fromBuiltInCall } from "./built-in-calls.ts";
 import { isMessage, type HistoryItem, type InputItem, type InputPart } from "./input-items.ts";
 

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { Usage } from "../../../engine/protocol/generation.ts";
-import { limitField } from "../../../inference/answer-limit.ts";
-import { reasoningEffortSchema } from "../../thinking-fields.ts";
-import { tokenLogprobsSchema } from "../openai-answer-fields.ts";
+import { limitField } from "../../../inference/inference.ts";
+import { reasoningEffortSchema } from "../../reasoning-fields.ts";
+import { tokenLogprobsSchema } from "../openai-fields.ts";
 import { builtInCalls } from "./built-in-calls.ts";
 import { textFormatSchema, type ResponseRequest } from "./response-schema.ts";
 import { clientTools, clientToolSchema, toolChoiceSchema } from "./response-tools.ts";

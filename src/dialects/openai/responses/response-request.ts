@@ -1,21 +1,21 @@
 import type { OutputFormat } from "../../../engine/protocol/generation.ts";
 import { ServiceError } from "../../../errors/service-error.ts";
 import { DEFAULT_SAMPLING } from "../../../inference/default-sampling.ts";
-import type { InferenceRequest } from "../../../inference/inference.ts";
-import { checkFormatWithTools, toConstraint } from "../../constraint-fields.ts";
-import { toEngineFields } from "../../engine-fields.ts";
-import { toSampling } from "../../sampling-fields.ts";
-import { toReasoningBudget, toThinking } from "../../thinking-fields.ts";
-import type { InputItem } from "./input-items.ts";
+import type { Inference, InferenceRequest, InferenceStream } from "../../../inference/inference.ts";
+import { toReasoningBudget, toThinking } from "../../reasoning-fields.ts";
+import { toEngineFields, toSampling } from "../../sampling-fields.ts";
+import { checkFormatWithTools, toConstraint } from "../../structured-output-fields.ts";
+import { unheardVerbosity } from "../output-format.ts";
+import { type InputItem, isMessage, type ItemReference } from "./input-items.ts";
 import { toMessages } from "./input-messages.ts";
 import type { ResponseRequest } from "./response-schema.ts";
+import type { ResponseStore } from "./response-store.ts";
 import { clientTools, leftOutWarnings, toFunctions } from "./response-tools.ts";
-import { unheardVerbosity } from "../verbosity.ts";
 
 const LOGPROBS = "message.output_text.logprobs";
 
 /** A whole conversation, with item references resolved. */
-export interface Conversation {
+interface Conversation {
   readonly items: readonly InputItem[];
   /** How many of the items come from earlier responses. */
   readonly earlier: number;
@@ -69,4 +69,81 @@ function toFormat(format: NonNullable<ResponseRequest["text"]>["format"]): Outpu
   if (format.type === "json_object") return { type: "json" };
   const { schema, strict } = format;
   return { type: "json_schema", schema, ...(strict != null && { strict }), param: "text.format.schema" };
+}
+
+/**
+ * The conversation a request continues: that of the previous response, then its own input.
+ * @throws ServiceError previous_response_not_found, or invalid_parameter for an item that is not stored
+ */
+export function resolveConversation(
+  { input, previous_response_id: previous }: Pick<ResponseRequest, "input" | "previous_response_id">,
+  store: Pick<ResponseStore, "get" | "item">,
+): Conversation {
+  const earlier = previous == null ? [] : earlierItems(previous, store);
+  const own = typeof input === "string" ? [{ role: "user" as const, content: input }] : (input ?? []);
+  const items = own.map((item, index) =>
+    item.type === "item_reference" ? referredItem(item, index, store) : item,
+  );
+  return { items: [...earlier, ...items], earlier: earlier.length };
+}
+
+function earlierItems(id: string, store: Pick<ResponseStore, "get">): readonly InputItem[] {
+  const stored = store.get(id);
+  if (stored) return stored.items;
+  throw new ServiceError(
+    "previous_response_not_found",
+    `Response "${id}" was not found; it may have been removed to free memory. Send the whole conversation as input.`,
+    { param: "previous_response_id" },
+  );
+}
+
+function referredItem({ id }: ItemReference, index: number, store: Pick<ResponseStore, "item">): InputItem {
+  const item = store.item(id);
+  if (item) return item;
+  throw new ServiceError(
+    "invalid_parameter",
+    `input.${index}.id: item "${id}" was not found; it may have been removed to free memory. Send the item itself.`,
+    { param: `input.${index}.id` },
+  );
+}
+
+/**
+ * Starts generating. With truncation "auto", a conversation that does not fit the context is retried without its
+ * oldest turns: it drops one turn, then two more, then four more. Instructions and the last turn always stay.
+ */
+export async function generateWithTruncation(
+  inference: Pick<Inference, "generate">,
+  body: ResponseRequest,
+  conversation: Conversation,
+  signal: AbortSignal,
+): Promise<InferenceStream> {
+  let rest = conversation;
+  for (let turns = 1; ; turns *= 2) {
+    try {
+      return await inference.generate(toInferenceRequest(body, rest), signal);
+    } catch (error) {
+      const items = withoutOldestTurns(rest.items, turns);
+      if (body.truncation !== "auto" || !isTooLong(error) || items.length === rest.items.length) throw error;
+      rest = { items, earlier: 0 };
+    }
+  }
+}
+
+function isTooLong(error: unknown): boolean {
+  return error instanceof ServiceError && error.code === "context_length_exceeded";
+}
+
+/** A turn starts with a user message. Instructions belong to no turn and always stay. */
+function withoutOldestTurns(items: readonly InputItem[], count: number): readonly InputItem[] {
+  const starts = [...items.keys()].filter((index) => isUser(items[index]));
+  const firstKept = starts[Math.min(count, starts.length - 1)] ?? 0;
+  return items.filter((item, index) => index >= firstKept || isInstruction(item));
+}
+
+function isUser(item: InputItem | undefined): boolean {
+  return item !== undefined && isMessage(item) && item.role === "user";
+}
+
+function isInstruction(item: InputItem): boolean {
+  return isMessage(item) && (item.role === "system" || item.role === "developer");
 }

@@ -1,17 +1,15 @@
 import { z } from "zod";
 import { dictionary, list } from "../../../http/input/bounded-lists.ts";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../../engine/protocol/generation.ts";
-import { ignored, refused } from "../../../http/input/known-fields.ts";
-import { sizeOf } from "../../../json/size-of.ts";
-import { constraintFields } from "../../constraint-fields.ts";
-import { engineFields } from "../../engine-fields.ts";
-import { foreignFields } from "../../foreign-fields.ts";
-import { reasoningEffortSchema, thinkingFields } from "../../thinking-fields.ts";
-import { samplingFields } from "../../sampling-fields.ts";
-import { commonFields } from "../openai-request-fields.ts";
+import { ignored, refused } from "../../../http/input/common-fields.ts";
+import { sizeOf } from "../../../json/json-values.ts";
+import { constraintFields } from "../../structured-output-fields.ts";
+import { engineFields, foreignFields, samplingFields } from "../../sampling-fields.ts";
+import { reasoningEffortSchema, thinkingFields } from "../../reasoning-fields.ts";
+import { commonFields } from "../openai-fields.ts";
 import { inputItemSchema } from "./input-items.ts";
 import { toolChoiceSchema, toolSchema } from "./response-tools.ts";
-import { verbosityField } from "../verbosity.ts";
+import { verbosityField } from "../output-format.ts";
 
 /** Longest response ID; the daemon's are much shorter. */
 const MAX_ID_LENGTH = 512;

@@ -6,7 +6,7 @@ import {
   type ToolChoice,
   type ToolDefinition,
 } from "../../../engine/protocol/generation.ts";
-import { customFormatSchema, customFunctions } from "../custom-tools/custom-tool.ts";
+import { customFormatSchema, customFunctions } from "../custom-tools.ts";
 
 const functionTool = z.object({
   type: z.literal("function"),

@@ -1,5 +1,11 @@
-import type { openGraphRecordings, RecordedProgram } from "./graph-recordings.ts";
-import type { GpuBuffer, GpuDevice, GpuPass, GpuPipeline } from "./webgpu-types.ts";
+import type {
+  GpuBuffer,
+  GpuDevice,
+  GpuPass,
+  GpuPipeline,
+  openGraphRecordings,
+  RecordedProgram,
+} from "./graph-recordings.ts";
 
 /** Where the kernels keep the stream (wasm/kernels/gpu-commands.h). */
 interface StreamCells {

@@ -1,5 +1,3 @@
-import type { GpuBuffer, GpuDevice, GpuDispatch, GpuPipeline } from "./webgpu-types.ts";
-
 /** A program of a graph. */
 export interface RecordedProgram {
   /** Its pipeline and buffers, as in the stream. */
@@ -169,4 +167,45 @@ export function openGraphRecordings(options: RecordingOptions): GraphRecordings 
       for (const which of recordings.keys()) drop(which);
     },
   };
+}
+
+/** The part of WebGPU through which the programs of a graph pass, in Dawn as in a browser. */
+
+export interface GpuBuffer {
+  destroy(): void;
+}
+
+export interface GpuPipeline {
+  getBindGroupLayout(index: number): object;
+}
+
+/** A program that is run: it starts so many workgroups, in two dimensions. */
+export interface GpuDispatch {
+  readonly pipeline: GpuPipeline;
+  readonly group: object;
+  readonly x: number;
+  readonly y: number;
+}
+
+export interface GpuPass {
+  setPipeline(pipeline: object): void;
+  setBindGroup(index: number, group: object): void;
+  dispatchWorkgroups(x: number, y: number, z: number): void;
+  /** Of ours, where programs are fused: runs a list as it is. */
+  dispatchAll?(list: readonly GpuDispatch[]): void;
+  end(): void;
+}
+
+export interface GpuDevice {
+  readonly queue: {
+    writeBuffer(buffer: GpuBuffer, at: number, data: Uint8Array, offset: number, size: number): void;
+    submit(commands: readonly object[]): void;
+  };
+  readonly lost: Promise<unknown>;
+  createBuffer(descriptor: { readonly size: number; readonly usage: number }): GpuBuffer;
+  createBindGroup(descriptor: { readonly layout: object; readonly entries: readonly object[] }): object;
+  createCommandEncoder(): { beginComputePass(): GpuPass; finish(): object };
+  /** Of ours, where programs are fused: what is to run in place of a list that never changes, and that will be run again. */
+  inPlaceOf?(list: readonly GpuDispatch[]): readonly GpuDispatch[];
+  addEventListener(event: "uncapturederror", listener: () => void): void;
 }

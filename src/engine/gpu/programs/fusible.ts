@@ -1,5 +1,5 @@
-import { canBePart } from "./fused-program.ts";
-import { readProgram, type WgslProgram, writtenBindings } from "./wgsl-program.ts";
+import type { ProgramClasses } from "./size-workgroups.ts";
+import { canBePart, readProgram, type WgslProgram, writtenBindings } from "./wgsl-program.ts";
 
 /** What a program does, as far as it matters for what it can be fused with. */
 export interface Fusible {
@@ -24,7 +24,7 @@ export interface BufferEntry {
 }
 
 /** What of llama.cpp's programs can be fused; undefined for the others. */
-export function readFusible(code: string): Fusible | undefined {
+function readFusible(code: string): Fusible | undefined {
   const program = readProgram(code);
   if (!program || !canBePart(program)) return undefined;
   const kind = kindOf(program);
@@ -70,4 +70,133 @@ export function isSame({ resource: a }: BufferEntry, { resource: b }: BufferEntr
 export function overlap({ resource: a }: BufferEntry, { resource: b }: BufferEntry): boolean {
   const [from, other] = [a.offset ?? 0, b.offset ?? 0];
   return a.buffer === b.buffer && from < other + (b.size ?? Infinity) && other < from + (a.size ?? Infinity);
+}
+
+export interface FusingPipeline {
+  getBindGroupLayout(index: number): object;
+}
+
+export interface FusingDevice {
+  readonly adapterInfo?: { readonly isFallbackAdapter?: boolean };
+  readonly limits: Readonly<Record<string, number>>;
+  readonly queue: {
+    writeBuffer(buffer: object, at: number, data: Uint8Array, from: number, size: number): void;
+  };
+  createShaderModule: (descriptor: { readonly label?: string; readonly code: string }) => object;
+  createBuffer: (descriptor: { readonly size: number; readonly usage: number }) => object;
+  createBindGroup: (descriptor: {
+    readonly layout: object;
+    readonly entries: readonly BufferEntry[];
+  }) => object;
+  createComputePipeline: (descriptor: PipelineDescriptor) => FusingPipeline;
+  createComputePipelineAsync: (descriptor: PipelineDescriptor) => Promise<FusingPipeline>;
+  pushErrorScope: (filter: "validation") => void;
+  popErrorScope: () => Promise<object | null>;
+  /** Of ours: what is to run in place of a list that never changes, and that will be run again. */
+  inPlaceOf?: (list: readonly Dispatch[]) => readonly Dispatch[];
+}
+
+interface PipelineDescriptor {
+  readonly label?: string;
+  readonly layout: unknown;
+  readonly compute: { readonly module: object; readonly entryPoint?: string; readonly constants?: object };
+}
+
+/** A program that is run. */
+export interface Dispatch {
+  readonly pipeline: FusingPipeline;
+  readonly group: object;
+  readonly x: number;
+  readonly y: number;
+  readonly z?: number;
+}
+
+export interface FusingPass {
+  setPipeline: (pipeline: FusingPipeline) => void;
+  setBindGroup: (index: number, group: object, ...offsets: unknown[]) => void;
+  dispatchWorkgroups: (x: number, y?: number, z?: number) => void;
+  end: () => void;
+  /** Of ours: runs a list as it is. */
+  dispatchAll?: (list: readonly Dispatch[]) => void;
+}
+
+/** The part of WebGPU's classes through which programs are run. */
+export interface FusingClasses extends ProgramClasses {
+  readonly GPUDevice: { readonly prototype: FusingDevice & ProgramClasses["GPUDevice"]["prototype"] };
+  readonly GPUComputePassEncoder: { readonly prototype: FusingPass };
+}
+
+/** What is known of a program that is run. */
+export interface KnownDispatch {
+  readonly device: FusingDevice;
+  readonly program: WgslProgram;
+  /** Bindings that it writes. */
+  readonly writes: readonly number[];
+  readonly entries: readonly BufferEntry[];
+}
+
+interface LearnedPrograms {
+  /** What of a dispatch can be fused; undefined: it cannot be. */
+  readonly stepOf: (dispatch: Dispatch) => Step | undefined;
+  /** Undefined where a program is written otherwise than llama.cpp's are. */
+  readonly know: (dispatch: Dispatch) => KnownDispatch | undefined;
+  readonly deviceOf: (dispatch: Dispatch) => FusingDevice | undefined;
+}
+
+/** Notes the WGSL of all programs and the buffers of all bind groups that are made from now on. */
+export function learnPrograms({ GPUDevice }: FusingClasses): LearnedPrograms {
+  const codeOfModule = new WeakMap<object, string>();
+  const codeOf = new WeakMap<object, string>();
+  const fusibles = new WeakMap<object, Fusible>();
+  const programs = new WeakMap<object, Pick<KnownDispatch, "program" | "writes">>();
+  const groups = new WeakMap<object, Pick<KnownDispatch, "device" | "entries">>();
+
+  const { createShaderModule, createComputePipeline, createComputePipelineAsync, createBindGroup } =
+    GPUDevice.prototype;
+  GPUDevice.prototype.createShaderModule = function (this: FusingDevice, descriptor) {
+    const made: object = Reflect.apply(createShaderModule, this, [descriptor]);
+    codeOfModule.set(made, descriptor.code);
+    return made;
+  };
+  const keep = <Pipeline extends object>(made: Pipeline, { compute }: PipelineDescriptor): Pipeline => {
+    const { module, constants } = compute;
+    const code = constants === undefined ? codeOfModule.get(module) : undefined;
+    if (code === undefined) return made;
+    codeOf.set(made, code);
+    const fusible = readFusible(code);
+    if (fusible) fusibles.set(made, fusible);
+    return made;
+  };
+  GPUDevice.prototype.createComputePipeline = function (this: FusingDevice, descriptor) {
+    return keep(Reflect.apply(createComputePipeline, this, [descriptor]), descriptor);
+  };
+  GPUDevice.prototype.createComputePipelineAsync = async function (this: FusingDevice, descriptor) {
+    return keep(await Reflect.apply(createComputePipelineAsync, this, [descriptor]), descriptor);
+  };
+  GPUDevice.prototype.createBindGroup = function (this: FusingDevice, descriptor) {
+    const made: object = Reflect.apply(createBindGroup, this, [descriptor]);
+    groups.set(made, { device: this, entries: descriptor.entries });
+    return made;
+  };
+
+  return {
+    stepOf({ pipeline, group, x: workgroups, y, z = 1 }) {
+      const fusible = fusibles.get(pipeline);
+      const bound = groups.get(group);
+      return fusible && bound && y === 1 && z === 1
+        ? { fusible, workgroups, entries: bound.entries }
+        : undefined;
+    },
+    know({ pipeline, group }) {
+      let known = programs.get(pipeline);
+      if (!known) {
+        const program = readProgram(codeOf.get(pipeline) ?? "");
+        if (!program) return undefined;
+        programs.set(pipeline, (known = { program, writes: writtenBindings(program) }));
+      }
+      const bound = groups.get(group);
+      return bound && { ...known, ...bound };
+    },
+    deviceOf: ({ group }) => groups.get(group)?.device,
+  };
 }

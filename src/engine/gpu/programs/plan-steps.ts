@@ -1,8 +1,8 @@
-import { type Block, canBeOfRows } from "./fused-program.ts";
 import { areInOrder, type BufferEntry, entryAt, isSame, overlap, type Step, writtenBy } from "./fusible.ts";
+import { type Block, canBeOfRows, type FusedPart } from "./wgsl-program.ts";
 
 /** How steps that follow each other run in fewer programs. */
-export interface Plan {
+interface Plan {
   /** The steps, with the buffers that they bind then. */
   readonly steps: readonly Step[];
   /** Blocks of a stage run beside each other, when the stage before is done. */
@@ -216,4 +216,107 @@ function planned(steps: readonly Step[], stages: Plan["stages"]): Plan | undefin
 
 function kindsOf(steps: readonly Step[]): string {
   return steps.map(({ fusible }) => fusible.kind).join(" ");
+}
+
+/** A program of a plan. */
+export interface PackedProgram {
+  /** Its steps, as numbers of those of the plan. */
+  readonly steps: readonly number[];
+  readonly blocks: readonly Block[];
+  readonly parts: readonly FusedPart[];
+  readonly entries: readonly BufferEntry[];
+  /** Workgroups of each part. */
+  readonly counts: readonly number[];
+  /** Workgroups of all blocks. */
+  readonly workgroups: number;
+}
+
+/** Of a device. */
+interface PackLimits {
+  readonly storageBuffers: number;
+  readonly workgroups: number;
+}
+
+/** The programs that run for a plan, as few as the limits allow; undefined: they would not be fewer than the steps. */
+export function packPlan({ steps, stages }: Plan, limits: PackLimits): PackedProgram[] | undefined {
+  const programs: PackedProgram[] = [];
+  for (const stage of stages) {
+    let blocks: Block[] = [];
+    for (const block of stage) {
+      const joined = programOf(steps, [...blocks, block], limits);
+      const program = joined ?? programOf(steps, [block], limits);
+      if (!program) return undefined;
+      if (joined && blocks.length > 0) programs.pop();
+      blocks = joined ? [...blocks, block] : [block];
+      programs.push(program);
+    }
+  }
+  return programs.length < steps.length ? programs : undefined;
+}
+
+function programOf(
+  all: readonly Step[],
+  blocks: readonly Block[],
+  limits: PackLimits,
+): PackedProgram | undefined {
+  const numbers = blocks.flatMap(({ parts }) => parts);
+  const steps = numbers.map((at) => all[at]).filter((step) => step !== undefined);
+  const bound = shareBindings(steps);
+  const workgroups = blocks
+    .map(({ how, parts }) => (how === "chain" ? 1 : (all[parts[0] ?? 0]?.workgroups ?? 0)))
+    .reduce((sum, each) => sum + each, 0);
+  const threads = new Set(blocks.map(({ parts: [first = 0] }) => all[first]?.fusible.program.threads));
+  if (threads.size > 1) return undefined;
+  if (!bound || bound.storage > limits.storageBuffers || workgroups > limits.workgroups) return undefined;
+  return {
+    steps: numbers,
+    blocks: blocks.map(({ how, parts }) => ({ how, parts: parts.map((part) => numbers.indexOf(part)) })),
+    parts: bound.parts,
+    entries: bound.entries,
+    counts: steps.map(({ workgroups: own }) => own),
+    workgroups,
+  };
+}
+
+interface SharedBindings {
+  readonly parts: readonly FusedPart[];
+  readonly entries: readonly BufferEntry[];
+  /** Number of storage buffers. */
+  readonly storage: number;
+}
+
+/**
+ * Bindings of a program that has all of the parts: WebGPU does not allow a range to be bound twice for writing, so what two parts
+ * bind alike is bound once. Undefined where it cannot be.
+ */
+function shareBindings(steps: readonly Step[]): SharedBindings | undefined {
+  const entries: { readonly entry: BufferEntry; readonly type: string; readonly isStorage: boolean }[] = [];
+  const parts: FusedPart[] = [];
+  for (const { fusible, entries: own } of steps) {
+    const slots = new Map<number, number>();
+    const vectors = new Set<number>();
+    for (const { binding, space, type } of fusible.program.bindings) {
+      const entry = own.find((each) => each.binding === binding);
+      if (!entry) return undefined;
+      const isStorage = space.startsWith("storage");
+      const same = isStorage ? entries.findIndex((each) => each.isStorage && isSame(each.entry, entry)) : -1;
+      if (same >= 0) {
+        const isRead = !fusible.writes.includes(binding);
+        if (isRead && type === "array<vec4<f32>>" && entries[same]?.type === "array<f32>")
+          vectors.add(binding);
+        else if (entries[same]?.type !== type) return undefined;
+        slots.set(binding, same);
+        continue;
+      }
+      if (isStorage && entries.some((each) => each.isStorage && overlap(each.entry, entry))) return undefined;
+      slots.set(binding, entries.length);
+      entries.push({ entry, type, isStorage });
+    }
+    parts.push({ program: fusible.program, slots, vectors, rows: fusible.rows });
+  }
+  return {
+    parts,
+    entries: entries.map(({ entry: { resource } }, binding) => ({ binding, resource })),
+    storage: entries.filter(({ isStorage }) => isStorage).length,
+  };
 }

@@ -1,6 +1,11 @@
-import { type BufferEntry, isSame, overlap } from "./fusible.ts";
-import type { Dispatch, FusingDevice } from "./fusing-classes.ts";
-import type { KnownDispatch } from "./learn-programs.ts";
+import {
+  type BufferEntry,
+  type Dispatch,
+  type FusingDevice,
+  isSame,
+  type KnownDispatch,
+  overlap,
+} from "./fusible.ts";
 
 /** GPUBufferUsage.STORAGE */
 const STATES_USAGE = 0x80;

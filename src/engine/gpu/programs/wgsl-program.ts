@@ -92,7 +92,7 @@ function readThrough(code: string, name: string, by: string): string {
 }
 
 /** What a fused program binds in place of each binding of one of its parts: a number of its own, by the part's number. */
-export type Slots = ReadonlyMap<number, number>;
+type Slots = ReadonlyMap<number, number>;
 
 /**
  * The code of a program as a part of another: what it declares has the suffix, its bindings are those of the slots, and its entry
@@ -129,6 +129,146 @@ export function asPart(
 }
 
 /** The variable of a fused program's binding. */
-export function slotName(slot: number): string {
+function slotName(slot: number): string {
   return `slot_${slot}`;
+}
+
+/**
+ * Parts of a fused program whose workgroups compute them one after the other; the blocks of a program run beside each other.
+ *
+ * - `alone`: one part, as it is.
+ * - `rows`: each workgroup computes some rows of the products, and then, of those rows, the part that is no product, whose number
+ *   of threads does not matter.
+ * - `chain`: one workgroup computes all of each part.
+ */
+export interface Block {
+  readonly how: "alone" | "rows" | "chain";
+  /** Numbers of parts. */
+  readonly parts: readonly number[];
+}
+
+export interface FusedPart {
+  readonly program: WgslProgram;
+  readonly slots: Slots;
+  /** Bindings of vectors of four, of which another part binds the numbers. */
+  readonly vectors: ReadonlySet<number>;
+  /** Rows of a workgroup of a product; 0 for others. */
+  readonly rows: number;
+}
+
+/** What a built-in value of a part is, for a workgroup of it. */
+type Builtins = Readonly<Record<string, string>>;
+
+const THREAD_BUILTINS: Readonly<Record<string, string>> = {
+  local_invocation_id: "vec3<u32>",
+  subgroup_id: "u32",
+  subgroup_invocation_id: "u32",
+  num_subgroups: "u32",
+  subgroup_size: "u32",
+};
+
+/** Built-in values of a part that runs as workgroup `group` of `groups`. */
+function builtinsOf({ threads }: WgslProgram, group: string, groups: string): Builtins {
+  return {
+    ...Object.fromEntries(Object.keys(THREAD_BUILTINS).map((name) => [name, name])),
+    workgroup_id: `vec3<u32>(${group}, 0u, 0u)`,
+    num_workgroups: `vec3<u32>(${groups}, 1u, 1u)`,
+    global_invocation_id: `vec3<u32>(${group} * ${threads}u + local_invocation_id.x, 0u, 0u)`,
+  };
+}
+
+/** Of a part that computes some rows, one by each thread. */
+const ROW_BUILTINS: Builtins = {
+  global_invocation_id: "vec3<u32>(row, 0u, 0u)",
+  num_workgroups: "vec3<u32>(1u)",
+};
+
+/** True for a program that takes only built-in values that are known for a thread's row. */
+export function canBeOfRows({ builtins }: WgslProgram): boolean {
+  return builtins.every((name) => name in ROW_BUILTINS);
+}
+
+/** True for a program that takes only built-in values that a part can be given. */
+export function canBePart(program: WgslProgram): boolean {
+  const known = builtinsOf(program, "", "");
+  return program.builtins.every((name) => name in known);
+}
+
+/** Number of the uniform with the parts' numbers of workgroups. */
+export function countsSlot(parts: readonly FusedPart[]): number {
+  return Math.max(...parts.flatMap(({ slots }) => [...slots.values()])) + 1;
+}
+
+/** WGSL of the program that computes all of the parts. */
+export function fuse(blocks: readonly Block[], parts: readonly FusedPart[]): string {
+  const threads = parts[0]?.program.threads ?? 0;
+  const counts = slotName(countsSlot(parts));
+  const countOf = (part: number): string => `${counts}[${part >> 2}][${part & 3}]`;
+  const call = (part: number, builtins: Builtins): string =>
+    `main_${part}(${parts[part]?.program.builtins.map((name) => builtins[name]).join(", ") ?? ""});`;
+  const run = (part: number, group: string): string => {
+    const { program } = parts[part] ?? {};
+    return program ? call(part, builtinsOf(program, group, countOf(part))) : "";
+  };
+  const afterAll = "storageBarrier();\nworkgroupBarrier();";
+  const bodies: Record<Block["how"], (of: readonly number[], group: string) => string> = {
+    alone: ([part = 0], group) => run(part, group),
+    rows: (of, group) => {
+      const products = of.filter((part) => parts[part]?.rows);
+      const rows = parts[of[0] ?? 0]?.rows ?? 0;
+      return [
+        ...products.map((part) => run(part, group)),
+        afterAll,
+        // Threads without a row are past the end of what follows.
+        `let row = select(0xffffffffu, ${group} * ${rows}u + local_invocation_id.x, local_invocation_id.x < ${rows}u);`,
+        ...of.filter((part) => !products.includes(part)).map((part) => call(part, ROW_BUILTINS)),
+      ].join("\n");
+    },
+    chain: (of) =>
+      of
+        .map((part) => `for (var each = 0u; each < ${countOf(part)}; each++) { ${run(part, "each")} }`)
+        .join(`\n${afterAll}\n`),
+  };
+  // Also a part that is alone binds the numbers, and a layout has only what the code uses.
+  const body: string[] = [`_ = ${counts}[0];`, "var group = workgroup_id.x;"];
+  for (const [at, { how, parts: of }] of blocks.entries()) {
+    const size = how === "chain" ? "1u" : countOf(of[0] ?? 0);
+    const code = bodies[how](of, "group");
+    body.push(at < blocks.length - 1 ? `if (group < ${size}) { ${code} return; }\ngroup -= ${size};` : code);
+  }
+  const threadBuiltins = Object.entries(THREAD_BUILTINS).filter(
+    ([name]) =>
+      name === "local_invocation_id" || parts.some(({ program }) => program.builtins.includes(name)),
+  );
+  const parameters = [["workgroup_id", "vec3<u32>"], ...threadBuiltins];
+  return [
+    ...new Set([
+      "diagnostic(off, subgroup_uniformity);",
+      ...parts.flatMap(({ program }) => program.directives),
+    ]),
+    ...declarations(parts),
+    declare(countsSlot(parts), "uniform", `array<vec4<u32>, ${(parts.length + 3) >> 2}>`),
+    ...parts.map(({ program, slots, vectors }, at) => asPart(program, `_${at}`, slots, vectors)),
+    `@compute @workgroup_size(${threads})`,
+    `fn main(${parameters.map(([name, type]) => `@builtin(${name}) ${name}: ${type}`).join(", ")}) {`,
+    ...body,
+    "}",
+  ].join("\n");
+}
+
+function declare(slot: number, space: string, type: string): string {
+  return `@group(0) @binding(${slot}) var<${space}> ${slotName(slot)}: ${type};`;
+}
+
+/** The bindings of all parts, each once. A type that a part declares has its suffix. */
+function declarations(parts: readonly FusedPart[]): Iterable<string> {
+  const declared = new Map<number, string>();
+  for (const [at, { program, slots }] of parts.entries()) {
+    for (const { binding, space, type } of program.bindings) {
+      const slot = slots.get(binding);
+      if (slot === undefined || declared.has(slot)) continue;
+      declared.set(slot, declare(slot, space, program.names.includes(type) ? `${type}_${at}` : type));
+    }
+  }
+  return declared.values();
 }

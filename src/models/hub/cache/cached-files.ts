@@ -1,7 +1,6 @@
 import { realpath, stat } from "node:fs/promises";
 import path from "node:path";
-import { listNames } from "../../../files/list-names.ts";
-import type { SharedFile } from "../hub-peers.ts";
+import { listNames } from "../../../files/file-operations.ts";
 import { type BlobDigest, isCommit, isSha256, type RepoFile, type RepoListing } from "../hub-store.ts";
 import { RepoCache } from "./repo-cache.ts";
 import { isGguf, readSnapshots } from "./snapshots.ts";
@@ -74,4 +73,39 @@ async function digestsOf(cache: RepoCache): Promise<Map<string, BlobDigest>> {
 function digestOf(hex: string): BlobDigest | undefined {
   if (isSha256(hex)) return { algorithm: "sha256", hex };
   return isCommit(hex) ? { algorithm: "git-sha1", hex } : undefined;
+}
+
+/** A file of the hub that other machines may have, too. */
+export interface SharedFile {
+  /** owner/repository */
+  readonly repo: string;
+  readonly digest: BlobDigest;
+  readonly size: number;
+}
+
+/** A repository as another machine has it. */
+export interface PeerListing {
+  /** Name of the machine. */
+  readonly machine: string;
+  readonly listing: RepoListing;
+}
+
+/** Other machines, which may have what the hub has. What they send is checked like everything that is downloaded. */
+export interface HubPeers {
+  /**
+   * Yields the bytes of a file from `offset` on, of whichever machines have it; ends early when none can go on.
+   * @param onMachine called with the name of each machine that sends some
+   * @throws the signal's reason
+   */
+  read(
+    file: SharedFile,
+    offset: number,
+    onMachine: (name: string) => void,
+    signal: AbortSignal,
+  ): AsyncIterable<Uint8Array>;
+  /**
+   * What other machines have of a repository, for when the hub cannot be asked.
+   * @param revision branch, tag or commit
+   */
+  list(repo: string, revision: string, signal: AbortSignal): Promise<readonly PeerListing[]>;
 }

@@ -1,8 +1,7 @@
 import { lstat, realpath, rmdir } from "node:fs/promises";
 import path from "node:path";
-import { removeFile } from "../../../files/remove-file.ts";
-import { isOwned } from "../../../files/folder-lock.ts";
-import { listNames } from "../../../files/list-names.ts";
+import { listNames, removeFile } from "../../../files/file-operations.ts";
+import { isOwned } from "../../../files/locks.ts";
 import {
   contentKey,
   modelsOf,

@@ -1,7 +1,7 @@
-import { mkdir, realpath, stat } from "node:fs/promises";
+import { link, mkdir, realpath, stat, symlink } from "node:fs/promises";
 import path from "node:path";
-import { throwExhaustion } from "../../../errors/exhausted-resource.ts";
-import { ServiceError } from "../../../errors/service-error.ts";
+import { ServiceError, throwExhaustion } from "../../../errors/service-error.ts";
+import { removeFile, replaceFile } from "../../../files/file-operations.ts";
 import { isHubPart } from "../../names/name-rules.ts";
 import { isInside } from "../../registry/model-file.ts";
 
@@ -118,5 +118,38 @@ export async function realPathInside(realFolder: string, target: string): Promis
   } catch (error) {
     throwExhaustion(error);
     return undefined;
+  }
+}
+
+/**
+ * Makes a blob visible under its name in a snapshot, atomically: by a relative symlink, so that the cache can be moved;
+ * without symlinks (Windows without developer mode) by a hard link; without hard links (exFAT) by moving the blob.
+ * @param temporary - a name on the same disk that nobody else uses now
+ */
+export async function placeInSnapshot(
+  blobPath: string,
+  target: string,
+  temporary: string,
+  makeLink: typeof symlink = symlink,
+  makeSecondName: typeof link = link,
+): Promise<void> {
+  const folder = path.dirname(target);
+  await mkdir(folder, { recursive: true });
+  await removeFile(temporary);
+  try {
+    try {
+      await makeLink(path.relative(folder, blobPath), temporary);
+    } catch {
+      await makeSecondName(blobPath, temporary);
+    }
+  } catch {
+    await replaceFile(blobPath, target);
+    return;
+  }
+  try {
+    // Renaming a hard link onto another link to the same file does nothing and leaves both.
+    await replaceFile(temporary, target);
+  } finally {
+    await removeFile(temporary);
   }
 }

@@ -1,12 +1,10 @@
-import { readdir, readFile, stat } from "node:fs/promises";
+import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import path from "node:path";
-import { throwExhaustion } from "../../../errors/exhausted-resource.ts";
-import type { RepoCache } from "./repo-cache.ts";
-import { isCommit, type CachedModel } from "../hub-store.ts";
+import { throwExhaustion } from "../../../errors/service-error.ts";
+import { chooseModelFiles, chooseProjector, groupModels, type HubSpec } from "../../names/hub-spec.ts";
 import { isRepoFile } from "../../names/name-rules.ts";
-import { chooseProjector, groupModels } from "../../names/choose-file.ts";
-
-const MAIN = "main";
+import { type CachedModel, isCommit } from "../hub-store.ts";
+import { RepoCache, repoOfFolder } from "./repo-cache.ts";
 
 /** A complete file in a snapshot. */
 export interface SnapshotFile {
@@ -126,7 +124,7 @@ async function listFolder(folder: string) {
 }
 
 /** A complete model in a snapshot, with the name to find it by. */
-export interface CacheEntry {
+interface CacheEntry {
   readonly snapshot: Snapshot;
   /** Revision for its name; undefined for main. */
   readonly label: string | undefined;
@@ -139,7 +137,7 @@ export interface CacheEntry {
  * earlier versions of main: a model that only exists there still counts as main's, and one whose content is already
  * listed is skipped.
  */
-export function nameEntries(snapshots: readonly Snapshot[]): CacheEntry[] {
+function nameEntries(snapshots: readonly Snapshot[]): CacheEntry[] {
   const entries: CacheEntry[] = [];
   const contents = new Set<string>();
   const mainFiles = new Set<string>();
@@ -158,7 +156,7 @@ export function nameEntries(snapshots: readonly Snapshot[]): CacheEntry[] {
 }
 
 /** Every complete model of a snapshot under the given name. */
-export function entriesOf(snapshot: Snapshot, label: string | undefined): CacheEntry[] {
+function entriesOf(snapshot: Snapshot, label: string | undefined): CacheEntry[] {
   return modelsOf(snapshot).map((files) => ({ snapshot, label, files }));
 }
 
@@ -206,4 +204,42 @@ function labelOf(snapshot: Snapshot, free: boolean): string | undefined {
   const name = snapshot.refs.toSorted()[0];
   if (name !== undefined) return name;
   return free ? undefined : snapshot.commit;
+}
+
+/** The revision of a spec that names none. */
+export const MAIN = "main";
+
+/** The models of a revision known to the cache; undefined for main. */
+export async function entriesAt(cache: RepoCache, revision: string | undefined): Promise<CacheEntry[]> {
+  const snapshots = await readSnapshots(cache, isGguf);
+  if (revision === undefined || revision === MAIN)
+    return nameEntries(snapshots).filter((entry) => entry.label === undefined);
+  const snapshot = snapshots.find(
+    ({ commit, refs }) => commit === revision || (!isCommit(revision) && refs.includes(revision)),
+  );
+  return snapshot === undefined ? [] : entriesOf(snapshot, revision);
+}
+
+/** The cached model that a spec means, chosen as on the hub. */
+export function chooseEntry(entries: readonly CacheEntry[], spec: HubSpec): CacheEntry | undefined {
+  const paths = entries.flatMap((entry) => entry.files.map((file) => file.path));
+  const first = chooseModelFiles(paths, spec)?.[0];
+  return entries.find((entry) => entry.files[0]?.path === first);
+}
+
+/** The models in a folder of the hub's standard layout; none while it does not exist. */
+export async function listCachedModels(cacheDir: string): Promise<readonly CachedModel[]> {
+  const models = (await listRepoCaches(cacheDir)).map(async (cache) => {
+    const entries = nameEntries(await readSnapshots(cache, isGguf));
+    return entries.map((entry) => toCachedModel(cache.repo, entry));
+  });
+  return (await Promise.all(models)).flat();
+}
+
+/** The repositories in such a folder. */
+export async function listRepoCaches(cacheDir: string): Promise<RepoCache[]> {
+  const folder = await realpath(cacheDir).catch(() => undefined);
+  if (folder === undefined) return [];
+  const repos = (await readdir(folder)).map(repoOfFolder).filter((repo) => repo !== undefined);
+  return repos.toSorted().map((repo) => new RepoCache(folder, repo));
 }

@@ -2,8 +2,7 @@ import { type Hash, createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { mkdir, open, type FileHandle } from "node:fs/promises";
 import path from "node:path";
-import { removeFile } from "../../../files/remove-file.ts";
-import { replaceFile } from "../../../files/replace-file.ts";
+import { removeFile, replaceFile } from "../../../files/file-operations.ts";
 import type { RepoFile, BlobDigest } from "../hub-store.ts";
 
 /** Large enough to keep a disk busy, small enough not to block the event loop. */

@@ -1,19 +1,21 @@
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { ServiceError } from "../../../errors/service-error.ts";
-import { type FreeSpace, gigabytes, RESERVE_BYTES } from "../../../files/free-space.ts";
-import { removeFile } from "../../../files/remove-file.ts";
-import type { FolderLock } from "../../../files/folder-lock.ts";
-import { replaceFile } from "../../../files/replace-file.ts";
-import type { RepoCache } from "../cache/repo-cache.ts";
+import {
+  type FreeSpace,
+  gigabytes,
+  removeFile,
+  replaceFile,
+  RESERVE_BYTES,
+} from "../../../files/file-operations.ts";
+import type { FolderLock } from "../../../files/locks.ts";
+import { placeInSnapshot, type RepoCache } from "../cache/repo-cache.ts";
 import { downloadBlob, hasBlob, partSize } from "./download-blob.ts";
 import type { HubFetch } from "../remote/hub-fetch.ts";
-import { placeInSnapshot } from "../cache/place-in-snapshot.ts";
-import type { HubPeers } from "../hub-peers.ts";
-import type { PullMeter } from "./pull-meter.ts";
+import type { HubPeers } from "../cache/cached-files.ts";
+import type { PullMeter, SharedDownloads } from "./shared-downloads.ts";
 import type { RepoFile, RepoListing } from "../hub-store.ts";
 import type { Sleep } from "../remote/retry.ts";
-import type { SharedDownloads } from "./shared-downloads.ts";
 
 /** Shared by all downloads of a store. */
 export interface PullTools {

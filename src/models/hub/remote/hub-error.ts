@@ -1,5 +1,4 @@
-import { isDiskFull } from "../../../errors/exhausted-resource.ts";
-import { ServiceError } from "../../../errors/service-error.ts";
+import { isDiskFull, ServiceError } from "../../../errors/service-error.ts";
 import type { HubFetch } from "./hub-fetch.ts";
 
 const WHAT_TO_DO =

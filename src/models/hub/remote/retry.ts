@@ -1,5 +1,5 @@
 import { toError } from "../../../errors/to-error.ts";
-import type { HubRetry } from "../../pull-progress.ts";
+import type { HubRetry } from "../hub-store.ts";
 import { HubHttpFailure, HubNetworkFailure, isContradiction, isTransient } from "./hub-error.ts";
 
 /** Waits between attempts without progress, in milliseconds: long enough for a glitch, and an outage is reported in 20 s. */

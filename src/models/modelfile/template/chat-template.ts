@@ -1,8 +1,6 @@
 import { modelfileError } from "../parse-instructions.ts";
-import { cutBehindResponse, fieldsOf, setsVariables } from "./go-nodes.ts";
-import { parseGoTemplate, type GoNode } from "./go-template.ts";
-import { type JinjaValue, output, statement } from "./go-scope.ts";
-import { VARIABLES, nodesToJinja } from "./nodes-to-jinja.ts";
+import { cutBehindResponse, fieldsOf, type GoNode, parseGoTemplate, setsVariables } from "./go-template.ts";
+import { type JinjaValue, nodesToJinja, output, statement, VARIABLES } from "./nodes-to-jinja.ts";
 import { TemplateProblem } from "./go-expression.ts";
 
 const HINT = "A TEMPLATE may also be a chat template in Jinja, as in the model's own file";

@@ -1,8 +1,54 @@
+import { ServiceError } from "../../../errors/service-error.ts";
 import { type GoExpression, TemplateProblem } from "./go-expression.ts";
-import type { GoNode } from "./go-template.ts";
+import { cutBehindResponse, fieldsOf, type GoNode, parseGoTemplate } from "./go-template.ts";
+
+/** What a template shows of a request that is not a chat. */
+interface PromptFields {
+  readonly system: string;
+  readonly prompt: string;
+  readonly suffix: string;
+  readonly thinking: boolean | undefined;
+}
+
+/**
+ * The prompt that a Go template makes of a request, up to where the answer begins. Like in chats, .Messages has no system
+ * message if the template also shows .System.
+ * @throws ServiceError invalid_parameter for a template that is wrong, or that never ends
+ */
+export function renderPrompt(template: string, { system, prompt, suffix, thinking }: PromptFields): string {
+  try {
+    const nodes = parseGoTemplate(template);
+    const fields = new Set(fieldsOf(nodes));
+    if (template.includes("{%")) {
+      throw new TemplateProblem(0, "it must be a Go template; set a template in Jinja when creating a model");
+    }
+    if (!fields.has("Prompt") && !fields.has("Messages")) {
+      throw new TemplateProblem(0, "it shows neither {{ .Prompt }} nor {{ .Messages }}");
+    }
+    const showsSystem = fields.has("System");
+    const messages: GoValue[] = [{ Role: "user", Content: prompt }];
+    if (system !== "" && !showsSystem) messages.unshift({ Role: "system", Content: system });
+    return new GoRenderer({
+      System: system,
+      Prompt: prompt,
+      Suffix: suffix,
+      Response: "",
+      Messages: messages,
+      Tools: [],
+      Think: thinking ?? false,
+      IsThinkSet: thinking !== undefined,
+    }).render(cutBehindResponse(nodes));
+  } catch (error) {
+    if (!(error instanceof TemplateProblem)) throw error;
+    throw new ServiceError("invalid_parameter", `template: ${error.message}.`, {
+      param: "template",
+      cause: error,
+    });
+  }
+}
 
 /** A value of a template: what JSON has. */
-export type GoValue = string | number | boolean | readonly GoValue[] | { readonly [name: string]: GoValue };
+type GoValue = string | number | boolean | readonly GoValue[] | { readonly [name: string]: GoValue };
 
 /** Nodes that are rendered, those of loops each time; templates in use have some hundred. */
 const MAX_STEPS = 100_000;
@@ -15,7 +61,7 @@ interface Scope {
 }
 
 /** Renders the part of Go's text/template language that chat templates use: https://pkg.go.dev/text/template */
-export class GoRenderer {
+class GoRenderer {
   readonly #root: { readonly [name: string]: GoValue };
   #steps = 0;
   #characters = 0;

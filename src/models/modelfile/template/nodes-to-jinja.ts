@@ -1,15 +1,5 @@
+import { type GoExpression, TemplateProblem } from "./go-expression.ts";
 import type { GoNode } from "./go-template.ts";
-import {
-  hasObjects,
-  isKeyed,
-  toJinja,
-  toPrinted,
-  type GoScope,
-  type JinjaValue,
-  literal,
-  output,
-  statement,
-} from "./go-scope.ts";
 
 /** Namespace for the template's variables, because a loop may set a variable from outside the loop. */
 export const VARIABLES = "variables";
@@ -93,4 +83,187 @@ class Translator {
     const counted = index === undefined ? "" : statement(`set ${place.code} = loop.index0`);
     return statement(`for ${dot.code} in (${code} or [])`) + counted + inside + statement("endfor");
   }
+}
+
+/** A Jinja expression, and how Go would print its value. */
+export interface JinjaValue {
+  readonly code: string;
+  /** text: unchanged, nothing if absent; json: as JSON; arguments: as JSON unless it already is JSON text. */
+  readonly prints: "text" | "plain" | "json" | "arguments";
+}
+
+interface GoScope {
+  /** Fields of the root (`$`), in Jinja. */
+  readonly root: ReadonlyMap<string, JinjaValue>;
+  /** The item of the innermost range; undefined: the root. */
+  readonly dot: JinjaValue | undefined;
+  readonly variables: ReadonlyMap<string, JinjaValue>;
+}
+
+/** Fields of messages, tools and calls: their names in Go, and in a chat template's messages. */
+const FIELDS: ReadonlyMap<string, { key: string; prints: JinjaValue["prints"] }> = new Map([
+  ["Role", { key: "role", prints: "text" }],
+  ["Content", { key: "content", prints: "text" }],
+  ["Thinking", { key: "reasoning_content", prints: "text" }],
+  ["ToolCalls", { key: "tool_calls", prints: "json" }],
+  ["ToolName", { key: "name", prints: "text" }],
+  ["ToolCallID", { key: "tool_call_id", prints: "text" }],
+  ["ID", { key: "id", prints: "text" }],
+  ["Type", { key: "type", prints: "text" }],
+  ["Function", { key: "function", prints: "json" }],
+  ["Name", { key: "name", prints: "text" }],
+  ["Description", { key: "description", prints: "text" }],
+  ["Arguments", { key: "arguments", prints: "arguments" }],
+  ["Parameters", { key: "parameters", prints: "json" }],
+  ["Properties", { key: "properties", prints: "json" }],
+  ["Required", { key: "required", prints: "json" }],
+  ["Enum", { key: "enum", prints: "json" }],
+]);
+
+const COMPARISONS: Readonly<Record<string, string>> = { ne: "!=", lt: "<", le: "<=", gt: ">", ge: ">=" };
+
+/**
+ * Translates an expression.
+ * @param position - offset of its action in the template
+ * @throws TemplateProblem for unknown fields and functions
+ */
+function toJinja(expression: GoExpression, scope: GoScope, position: number): JinjaValue {
+  if (expression.kind === "access") return access(expression, scope, position);
+  if (expression.kind === "call") return call(expression, scope, position);
+  const { value } = expression;
+  return plain(typeof value === "string" ? `(${literal(value)})` : String(value));
+}
+
+/** The content of `{{ }}` for an action that prints a value. */
+function toPrinted({ code, prints }: JinjaValue): string {
+  switch (prints) {
+    case "text":
+      return `(${code} or "")`;
+    case "json":
+      return `(${code} | tojson)`;
+    case "arguments":
+      return `(${code} if ${code} is string else ${code} | tojson)`;
+    default:
+      return code;
+  }
+}
+
+/** Whether the value is an object, over which a range loops by key and value. */
+function isKeyed(expression: GoExpression): boolean {
+  return expression.kind === "access" && expression.path.at(-1) === "Properties";
+}
+
+/** Whether the list's items are objects, which Go prints as JSON. */
+function hasObjects(expression: GoExpression): boolean {
+  const last = expression.kind === "access" ? expression.path.at(-1) : undefined;
+  return last === "Tools" || last === "ToolCalls" || last === "Properties" || last === "Messages";
+}
+
+function access(
+  { base, path }: Extract<GoExpression, { kind: "access" }>,
+  scope: GoScope,
+  position: number,
+): JinjaValue {
+  const [first, ...rest] = path;
+  if (base.kind === "root" || (base.kind === "dot" && !scope.dot)) {
+    if (first === undefined) throw new TemplateProblem(position, "the whole data object cannot be printed");
+    const value = scope.root.get(first);
+    if (!value) throw unknown(`.${first}`, [...scope.root.keys()], position);
+    return follow(value, rest, position);
+  }
+  if (base.kind === "dot") return follow(scope.dot!, path, position);
+  if (base.kind === "value") return follow(toJinja(base.value, scope, position), path, position);
+  const variable = scope.variables.get(base.name);
+  if (!variable) throw new TemplateProblem(position, `the variable $${base.name} is not set`);
+  return follow(variable, path, position);
+}
+
+function follow(from: JinjaValue, path: readonly string[], position: number): JinjaValue {
+  let value = from;
+  for (const name of path) {
+    const field = FIELDS.get(name);
+    if (!field) throw unknown(`.${name}`, [...FIELDS.keys()], position);
+    value = { code: `${value.code}.${field.key}`, prints: field.prints };
+  }
+  return value;
+}
+
+function call(
+  { name, arguments: operands }: Extract<GoExpression, { kind: "call" }>,
+  scope: GoScope,
+  position: number,
+): JinjaValue {
+  const codes = operands.map((operand) => toJinja(operand, scope, position).code);
+  const [first = "", second = "", third] = codes;
+  const expect = (least: number, most: number): void => {
+    if (codes.length >= least && codes.length <= most) return;
+    throw new TemplateProblem(position, `${name} has ${codes.length} arguments`);
+  };
+  switch (name) {
+    case "eq":
+      expect(2, 16);
+      return plain(
+        `(${codes
+          .slice(1)
+          .map((code) => `${first} == ${code}`)
+          .join(" or ")})`,
+      );
+    case "ne":
+    case "lt":
+    case "le":
+    case "gt":
+    case "ge":
+      expect(2, 2);
+      return plain(`(${first} ${COMPARISONS[name]} ${second})`);
+    case "and":
+    case "or":
+      expect(1, 16);
+      return plain(`(${codes.join(` ${name} `)})`);
+    case "not":
+      expect(1, 1);
+      return plain(`(not ${first})`);
+    case "len":
+      expect(1, 1);
+      return plain(`((${first} or []) | length)`);
+    case "index":
+      expect(2, 2);
+      return { code: `${first}[${second}]`, prints: "json" };
+    case "slice":
+      expect(2, 3);
+      return { code: `${first}[${second}:${third ?? ""}]`, prints: "json" };
+    case "json": {
+      expect(1, 1);
+      const value = toJinja(operands[0]!, scope, position);
+      return plain(toPrinted({ ...value, prints: value.prints === "arguments" ? "arguments" : "json" }));
+    }
+    default:
+      throw unknown(
+        name,
+        ["eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not", "len", "index", "slice", "json"],
+        position,
+      );
+  }
+}
+
+function plain(code: string): JinjaValue {
+  return { code, prints: "plain" };
+}
+
+function unknown(name: string, known: readonly string[], position: number): TemplateProblem {
+  return new TemplateProblem(position, `${name} is not known here; known are ${known.join(", ")}`);
+}
+
+/**
+ * Tags that trim the space around them. Text is written as strings within tags, so that it does not depend on how an
+ * engine treats line ends and spaces between tags.
+ */
+export const statement = (code: string): string => `{%- ${code} -%}`;
+export const output = (code: string): string => `{{- ${code} -}}`;
+
+/** A Jinja string literal, without adjacent characters that could begin or end a tag. */
+function literal(text: string): string {
+  return text
+    .split(/(?<=[{}%#-])(?=[{}%#-])/)
+    .map((part) => JSON.stringify(part))
+    .join(" + ");
 }

@@ -3,7 +3,7 @@ import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { daemonAddress } from "../../../../src/cli/client/daemon-address.ts";
-import { describeEndpoint } from "../../../../src/cli/client/endpoint.ts";
+import { describeEndpoint } from "../../../../src/cli/client/send-request.ts";
 import { ipcAddress } from "../../../support/ipc-address.ts";
 
 const SOCKETS = {

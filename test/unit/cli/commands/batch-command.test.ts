@@ -6,7 +6,7 @@ import { createAdaptorServer } from "@hono/node-server";
 import { expect, onTestFinished, test } from "vitest";
 import { Interruption } from "../../../../src/cli/cli-error.ts";
 import { main } from "../../../../src/cli/main.ts";
-import { commandLine } from "../../../../src/cli/terminal/command-line.ts";
+import { commandLine } from "../../../../src/cli/terminal/format.ts";
 import { type BatchApp, batchApp } from "../../../support/batch-app.ts";
 import { eventsOf } from "../../../support/fake-engine.ts";
 import { ABLE } from "../../../support/test-app.ts";

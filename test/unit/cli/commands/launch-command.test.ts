@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { shellArguments } from "../../../../src/cli/launch/run-agent.ts";
+import { shellArguments } from "../../../../src/cli/commands/launch.ts";
 import { type FakeRoutes, refuse, startFakeDaemon } from "../fake-daemon.ts";
 import { runCli } from "../run-cli.ts";
 

@@ -1,6 +1,6 @@
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { describeQuantizing } from "../../../../src/cli/terminal/quantize-display.ts";
+import { describeQuantizing } from "../../../../src/cli/terminal/progress-display.ts";
 import { type FakeRoutes, ndjson, startFakeDaemon } from "../fake-daemon.ts";
 import { runCli } from "../run-cli.ts";
 

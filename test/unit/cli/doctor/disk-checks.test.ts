@@ -1,11 +1,10 @@
 import { copyFileSync, mkdirSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { cacheCheck } from "../../../../src/cli/doctor/cache-check.ts";
-import type { Check, Finding } from "../../../../src/cli/doctor/check.ts";
-import { configurationCheck, readConfiguration } from "../../../../src/cli/doctor/configuration-check.ts";
-import { modelsCheck } from "../../../../src/cli/doctor/models-check.ts";
-import { placeInSnapshot } from "../../../../src/models/hub/cache/place-in-snapshot.ts";
+import { cacheCheck, modelsCheck } from "../../../../src/cli/doctor/storage-checks.ts";
+import type { Check, Finding } from "../../../../src/cli/doctor/run-checks.ts";
+import { configurationCheck, readConfiguration } from "../../../../src/cli/doctor/all-checks.ts";
+import { placeInSnapshot } from "../../../../src/models/hub/cache/repo-cache.ts";
 import { FILES_HAVE_LINKS } from "../../../support/links.ts";
 import { temporaryFolder } from "../../models/temporary-folder.ts";
 

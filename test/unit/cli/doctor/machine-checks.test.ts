@@ -1,14 +1,17 @@
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import type { Check, Finding } from "../../../../src/cli/doctor/check.ts";
-import { gpuCheck } from "../../../../src/cli/doctor/gpu-check.ts";
-import { memoryCheck } from "../../../../src/cli/doctor/memory-check.ts";
-import { runtimeCheck, type RuntimeFacts } from "../../../../src/cli/doctor/runtime-check.ts";
+import type { Check, Finding } from "../../../../src/cli/doctor/run-checks.ts";
+import {
+  gpuCheck,
+  memoryCheck,
+  runtimeCheck,
+  type RuntimeFacts,
+  wallCheck,
+} from "../../../../src/cli/doctor/machine-checks.ts";
 import { platformPackages } from "../../../../src/launch/platform-packages.mjs";
-import { wallCheck } from "../../../../src/cli/doctor/wall-check.ts";
 import type { GpuState } from "../../../../src/engine/gpu/gpu-finder.ts";
 import type { WallState } from "../../../../src/engine/walls/sandbox-finder.ts";
-import type { MemoryLimit } from "../../../../src/machine/cgroup-limits.ts";
+import type { MemoryLimit } from "../../../../src/machine/memory.ts";
 
 const GB = 1e9;
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Check, ok } from "../../../../src/cli/doctor/check.ts";
-import { runChecks } from "../../../../src/cli/doctor/run-checks.ts";
+import { type Check, ok, runChecks } from "../../../../src/cli/doctor/run-checks.ts";
 
 const never = (): AbortSignal => new AbortController().signal;
 

@@ -1,7 +1,6 @@
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { findInstallation } from "../../../../src/cli/install/installation.ts";
-import { stablePath } from "../../../../src/cli/install/stable-path.ts";
+import { findInstallation, stablePath } from "../../../../src/cli/install/installation.ts";
 
 /** What is found for a package in `root`, when the files named are there. */
 function find(root: string, ...files: string[]) {

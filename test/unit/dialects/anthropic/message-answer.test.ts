@@ -1,7 +1,10 @@
+import { partialParse } from "@anthropic-ai/sdk/_vendor/partial-json-parser/parser.mjs";
 import { describe, expect, test } from "vitest";
-import { ServiceError } from "../../../../src/errors/service-error.ts";
-import { messageSchema } from "../../../../src/dialects/anthropic/message-answer.ts";
+import { messageSchema, parseInput } from "../../../../src/dialects/anthropic/message-answer.ts";
 import type { GenerationEvent } from "../../../../src/engine/protocol/generation.ts";
+import { ServiceError } from "../../../../src/errors/service-error.ts";
+import { randomNumbers } from "../../../support/random-numbers.ts";
+import { sseEvents, testApp } from "../../../support/test-app.ts";
 import {
   failing,
   PLAIN_TEXT,
@@ -10,9 +13,7 @@ import {
   STOP,
   THINKING_AND_TOOLS,
 } from "../recorded-events.ts";
-import { sseEvents, testApp } from "../../../support/test-app.ts";
 import { BASE, clientOf, PATH } from "./message-client.ts";
-import { randomNumbers } from "../../../support/random-numbers.ts";
 
 function stopped(stopSequence: string): GenerationEvent[] {
   return PLAIN_TEXT.map((event) => (event.type === "done" ? { ...event, stopSequence } : event));
@@ -190,4 +191,27 @@ describe("a stream", () => {
     await expect.poll(() => all.metrics.totals.activeRequests).toBe(0);
     expect(all.engine.inFlight).toBe(0);
   });
+});
+
+const WHOLE = JSON.stringify(
+  {
+    city: 'Kö\\ln "{[,',
+    days: [1, -2.5e3, { deep: [[], [null, true]] }],
+    said: 'so, "yes, no"',
+    flags: { a: false, b: {}, c: "" },
+    end: 12,
+  },
+  undefined,
+  1,
+);
+
+test("arguments cut anywhere are what the API's own client makes of them", () => {
+  for (let length = 1; length <= WHOLE.length; length += 1) {
+    const text = WHOLE.slice(0, length);
+    expect({ text, input: parseInput(text) }).toEqual({ text, input: partialParse(text) });
+  }
+});
+
+test.each(["", "nothing", "[1]", "3", '{"a": }'])("%j is not an object", (text) => {
+  expect(parseInput(text)).toEqual({});
 });

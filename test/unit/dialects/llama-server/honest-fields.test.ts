@@ -1,9 +1,9 @@
-import { toRequests } from "../../../../src/dialects/llama-server/completion-request.ts";
 import {
   completionRequestSchema,
   infillRequestSchema,
   promptsOf,
-} from "../../../../src/dialects/llama-server/completion-schema.ts";
+  toRequests,
+} from "../../../../src/dialects/llama-server/completion-request.ts";
 import { ENGINE_SAMPLES, GRAMMAR_SAMPLES, SAMPLING_SAMPLES, SCHEMA_SAMPLES } from "../field-samples.ts";
 import { describeHonestFields } from "../honest-fields.ts";
 

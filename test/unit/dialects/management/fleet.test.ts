@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { fleetReport } from "../../../../src/fleet/fleet-report.ts";
+import { fleetReport } from "../../../../src/fleet/fleet-models.ts";
 import { fakeApp } from "../../../support/fake-services.ts";
 import { beat, card, cardModel } from "../../../support/fleet-wire.ts";
 

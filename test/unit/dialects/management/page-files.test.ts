@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { pageListSchema } from "../../../../src/dialects/management/page-list.ts";
+import { pageListSchema } from "../../../../src/dialects/management/page-files.ts";
 import { isOrigin } from "../../../../src/dialects/management/page-policy.ts";
 import { fakeApp } from "../../../support/fake-services.ts";
 

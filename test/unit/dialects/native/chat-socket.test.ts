@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { configSchema } from "../../../../src/config/schema.ts";
-import { HeldBodies } from "../../../../src/http/input/held-bodies.ts";
+import { HeldBodies } from "../../../../src/http/app-env.ts";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { createInference } from "../../../../src/inference/create-inference.ts";
 import { type ServerFrame, serverFrameSchema } from "../../../../src/dialects/native/chat-frames.ts";

@@ -4,12 +4,15 @@ import path from "node:path";
 import { expect, test } from "vitest";
 import type { z } from "zod";
 import { chatRequestSchema, toChatRequest } from "../../../../src/dialects/ollama/ollama-chat.ts";
-import { createRequestSchema, toModelfile } from "../../../../src/dialects/ollama/ollama-create.ts";
+import {
+  createRequestSchema,
+  pullRequestSchema,
+  toModelfile,
+} from "../../../../src/dialects/ollama/ollama-create.ts";
 import { embeddingsRequestSchema, embedRequestSchema } from "../../../../src/dialects/ollama/ollama-embed.ts";
 import { generateRequestSchema, toGenerateRequest } from "../../../../src/dialects/ollama/ollama-generate.ts";
 import { optionsSchema } from "../../../../src/dialects/ollama/ollama-options.ts";
-import { pullRequestSchema } from "../../../../src/dialects/ollama/ollama-pull.ts";
-import { showRequestSchema } from "../../../../src/dialects/ollama/ollama-show.ts";
+import { showRequestSchema } from "../../../../src/dialects/ollama/information-routes.ts";
 import { copyRequestSchema, deleteRequestSchema } from "../../../../src/dialects/ollama/store-routes.ts";
 import { fakeModel } from "../../../support/fake-models.ts";
 import { SAMPLING_SAMPLES, THINKING_SAMPLES } from "../field-samples.ts";

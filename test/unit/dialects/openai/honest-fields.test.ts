@@ -4,8 +4,13 @@ import {
   completionRequestSchema,
   toCompletionRequests,
 } from "../../../../src/dialects/openai/completion-request.ts";
-import { embeddingsRequestSchema, toEmbeddings } from "../../../../src/dialects/openai/embeddings.ts";
-import { rerankRequestSchema, toRerank, toRerankRequest } from "../../../../src/dialects/openai/rerank.ts";
+import {
+  embeddingsRequestSchema,
+  rerankRequestSchema,
+  toEmbeddings,
+  toRerank,
+  toRerankRequest,
+} from "../../../../src/dialects/openai/embeddings.ts";
 import { beginResponse } from "../../../../src/dialects/openai/responses/response-object.ts";
 import { toInferenceRequest } from "../../../../src/dialects/openai/responses/response-request.ts";
 import { responseRequestSchema } from "../../../../src/dialects/openai/responses/response-schema.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { compileSchema } from "../../../../src/schema/compile-schema.ts";
-import { PLAIN_TEXT } from "../recorded-events.ts";
+import { compileSchema } from "../../../../src/schema/compile-grammar.ts";
 import { testApp } from "../../../support/test-app.ts";
+import { PLAIN_TEXT } from "../recorded-events.ts";
 import { messages, PATH, TOOL } from "./chat-client.ts";
 
 const SCHEMA = { type: "object", properties: { city: { type: "string" } } };
@@ -72,4 +72,19 @@ test("a grammar and tools exclude each other, but not a grammar and tools that m
   expect(answer.status).toBe(400);
   expect(await answer.json()).toMatchObject({ error: { param: "grammar" } });
   expect((await all.post(PATH, { ...body, tool_choice: "none" })).status).toBe(200);
+});
+
+test.each([
+  ["/v1/chat/completions", { messages: [{ role: "user", content: "hi" }], verbosity: "low" }],
+  ["/v1/responses", { input: "hi", text: { verbosity: "high" } }],
+])("%s tells that verbosity is not followed", async (path, body) => {
+  const answer = await testApp().post(path, body);
+  expect(answer.status).toBe(200);
+  expect(answer.headers.get("x-daybreak-warning")).toContain("verbosity is not followed");
+});
+
+test("the usual verbosity is what every model has", async () => {
+  const body = { messages: [{ role: "user", content: "hi" }], verbosity: "medium" };
+  const answer = await testApp().post("/v1/chat/completions", body);
+  expect(answer.headers.get("x-daybreak-warning")).toBeNull();
 });

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { MessageCodec, MessageTooLargeError } from "../../../../src/engine/channel/message-codec.ts";
-import { DAEMON_MESSAGE_KINDS } from "../../../../src/engine/channel/daemon-message-kinds.ts";
-import { ENGINE_MESSAGE_KINDS } from "../../../../src/engine/channel/engine-message-kinds.ts";
+import { DAEMON_MESSAGE_KINDS, ENGINE_MESSAGE_KINDS } from "../../../../src/engine/channel/message-limits.ts";
 import { encodeFrame, FrameReader } from "../../../../src/engine/channel/frame.ts";
 import {
   type DaemonMessage,

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
-import { CHILD_SPEAKS_ON } from "../../../../src/engine/channel/descriptors.ts";
+import { CHILD_SPEAKS_ON } from "../../../../src/engine/channel/parent-channel.ts";
 
 const CHANNEL = new URL("../../../../src/engine/channel/parent-channel.ts", import.meta.url).href;
 

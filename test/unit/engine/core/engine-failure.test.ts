@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { fromLoadFailure, fromRefusal } from "../../../../src/engine/core/engine-failure.ts";
-import { plainEnd } from "../../../../src/engine/core/plain-reason.ts";
+import { plainEnd } from "../../../../src/engine/core/failure-text.ts";
 import { EngineCallError, EngineFatalError } from "../../../../src/engine/core/wllama-session.ts";
 
 /** What a template's failure looks like in llama.cpp's log. */

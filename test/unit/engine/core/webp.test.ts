@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { withReadableImages } from "../../../../src/engine/core/readable-images.ts";
-import { toBmp } from "../../../../src/engine/core/to-bmp.ts";
-import { isWebp, readWebp } from "../../../../src/engine/core/webp.ts";
-import { decodeWebp } from "../../../../src/engine/host/decode-webp.ts";
+import { isWebp, readWebp, withReadableImages } from "../../../../src/engine/core/webp.ts";
+import { toBmp } from "../../../../src/engine/core/platform.ts";
+import { decodeWebp } from "../../../../src/engine/host/node-platform.ts";
 import { chatRequest } from "../../../support/engine-fixture.ts";
 import { tinyPng } from "../../../support/tiny-png.ts";
 import { animatedWebp, losslessWebp, lossyWebp, WEBP_SIZE } from "../../../support/tiny-webp.ts";

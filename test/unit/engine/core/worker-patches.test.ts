@@ -1,14 +1,18 @@
-import fs from "node:fs";
+import fs, { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { draftCostPatch } from "../../../../src/engine/core/draft-cost.ts";
-import { promptReusePatch } from "../../../../src/engine/core/prompt-reuse.ts";
-import { TOKENIZER_PATCHES } from "../../../../src/engine/core/tokenizer-patches.ts";
+import { draftCostPatch, promptReusePatch } from "../../../../src/engine/core/kernel-controls.ts";
 import {
   applyPatches,
+  moduleHeapPatches,
   PatchMismatchError,
+  STOCK_HEAP_BYTES,
   WORKER_PATCHES,
+  workerHeapPatches,
 } from "../../../../src/engine/core/worker-patches.ts";
+import { TOKENIZER_PATCHES } from "../../../../src/engine/core/worker-verbs.ts";
+import { IMAGE_HEAP_BYTES } from "../../../../wasm/changes.ts";
+import { parseModule } from "../../../../wasm/linker/wasm-module.ts";
 import { MEMORY_CELLS } from "../../../../wasm/memory-cells.ts";
 
 const patch = { purpose: "say goodbye", find: "hello", replace: "goodbye" };
@@ -45,4 +49,28 @@ test("a draft model costs the part of a step that its file is of the model's, sh
   const five = new Blob(["12345"]);
   expect(draftCostPatch([five], new Blob(["1"])).replace).toContain(`${MEMORY_CELLS.costOfDraft}, 20, true`);
   expect(draftCostPatch([five, five], five).replace).toContain(`${MEMORY_CELLS.costOfDraft}, 50, true`);
+});
+
+const esm = (file: string): string =>
+  fileURLToPath(new URL(`../../../../node_modules/@wllama/wllama/esm/${file}`, import.meta.url));
+
+/** The package's scripts are texts in this file. */
+const scripts = readFileSync(esm("index.js"), "utf8");
+
+test("the stock heap is what the stock WASM declares, and needs no change", () => {
+  const { imports } = parseModule(readFileSync(esm("wasm/wllama.wasm")));
+  const [pages] = imports.flatMap(({ limits }) => limits?.maximum ?? []);
+  expect((pages ?? 0) * 64 * 1024).toBe(STOCK_HEAP_BYTES);
+  expect([...moduleHeapPatches(STOCK_HEAP_BYTES), ...workerHeapPatches(STOCK_HEAP_BYTES)]).toEqual([]);
+});
+
+test("every place that names the largest heap is changed", () => {
+  const patched = applyPatches(scripts, [
+    ...moduleHeapPatches(IMAGE_HEAP_BYTES),
+    ...workerHeapPatches(IMAGE_HEAP_BYTES),
+  ]);
+  expect(patched).toContain("maximum:262144n");
+  expect(patched).toContain("getHeapMax=()=>17179869184");
+  expect(patched).toContain("let maxBytes = 17179869184;");
+  expect(patched).not.toMatch(/maximum:65536n|getHeapMax=\(\)=>4294967296|4096 \* 1024 \* 1024/);
 });

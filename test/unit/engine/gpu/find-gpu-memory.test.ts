@@ -1,6 +1,9 @@
 import { expect, test } from "vitest";
-import { findGpuMemory } from "../../../../src/engine/gpu/find-gpu-memory.ts";
-import { type MemorySources, systemSources } from "../../../../src/engine/gpu/memory-sources.ts";
+import {
+  findGpuMemory,
+  type MemorySources,
+  systemSources,
+} from "../../../../src/engine/gpu/find-gpu-memory.ts";
 import { card } from "./adapters.ts";
 
 const GIB = 1024 ** 3;

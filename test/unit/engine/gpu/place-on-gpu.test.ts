@@ -1,17 +1,18 @@
-import type { SandboxMode } from "../../../../src/engine/walls/sandbox-finder.ts";
 import { describe, expect, test } from "vitest";
 import { GpuFinder } from "../../../../src/engine/gpu/gpu-finder.ts";
 import { bytesOnGpu, gpuNeeds, partOnCpu } from "../../../../src/engine/gpu/gpu-memory.ts";
 import type { GpuAdapter } from "../../../../src/engine/gpu/gpu-report.ts";
 import {
+  chooseAdapter,
   type GpuMode,
   type GpuPlacement,
   type GpuPreferences,
   placeOnGpu,
 } from "../../../../src/engine/gpu/place-on-gpu.ts";
 import type { EngineSpec } from "../../../../src/engine/protocol/engine-spec.ts";
+import type { SandboxMode } from "../../../../src/engine/walls/sandbox-finder.ts";
 import { engineSpec } from "../../../support/engine-fixture.ts";
-import { card, software } from "./adapters.ts";
+import { broken, card, chip, software } from "./adapters.ts";
 
 const MIB = 1024 ** 2;
 
@@ -223,4 +224,54 @@ test("what is on the GPU is not in the engine's own memory", () => {
   expect(partOnCpu(model, { gpuLayers: 2, gpu })).toEqual({ fileBytes: 25 * MIB, kvShare: 1 - 1 / 3 });
   expect(partOnCpu(model, { gpuLayers: 0, gpu })).toEqual({ fileBytes: 40 * MIB, kvShare: 1 });
   expect(partOnCpu(model, { gpuLayers: -1 })).toEqual({ fileBytes: 40 * MIB, kvShare: 1 });
+});
+
+const best = { powerPreference: "high-performance" } as const;
+
+test("takes what the system prefers, by speed or by power", () => {
+  const report = { adapters: [chip, card, software], fastest: card, lowPower: chip };
+  expect(chooseAdapter(report, best)).toEqual({ adapter: card });
+  expect(chooseAdapter(report, { powerPreference: "low-power" })).toEqual({ adapter: chip });
+});
+
+test("takes the first usable one when the system prefers none that is", () => {
+  const report = { adapters: [broken, software, chip, card], fastest: broken };
+  expect(chooseAdapter(report, best)).toEqual({ adapter: chip });
+});
+
+test("takes the one that is named, whatever the case and whatever it is", () => {
+  const report = { adapters: [card, chip, software], fastest: card };
+  expect(chooseAdapter(report, { ...best, adapter: "radeon" })).toEqual({ adapter: chip });
+  expect(chooseAdapter(report, { ...best, adapter: "LLVMPIPE" })).toEqual({ adapter: software });
+  expect(chooseAdapter(report, { ...best, adapter: "" })).toEqual({ adapter: card });
+});
+
+test("never takes a software adapter by itself, and says how to", () => {
+  const choice = chooseAdapter({ adapters: [software], fastest: software }, best);
+  expect(choice).toEqual({
+    problem:
+      "The only adapter, llvmpipe, computes on the CPU itself, and more slowly. If there is a GPU, install its driver; to use llvmpipe anyway, name it in gpu.adapter.",
+  });
+});
+
+test("says of a real GPU beside a software adapter why it cannot be used", () => {
+  const choice = chooseAdapter({ adapters: [broken, software] }, best);
+  expect(choice).toEqual({
+    problem: expect.stringMatching(
+      /^Old Card \(vulkan\): It does not open\. The only other adapter, llvmpipe.*gpu\.adapter/,
+    ),
+  });
+});
+
+test.each([
+  [{ adapters: [], problem: "No loader." }, best, "No loader."],
+  [{ adapters: [broken] }, best, `Old Card (vulkan): ${broken.problem}`],
+  [
+    { adapters: [card] },
+    { ...best, adapter: "matrox" },
+    'No adapter matches "matrox"; available: Big Card (vulkan).',
+  ],
+  [{ adapters: [broken, card] }, { ...best, adapter: "old" }, `Old Card (vulkan): ${broken.problem}`],
+])("says why there is none: %#", (report, wishes, problem) => {
+  expect(chooseAdapter(report, wishes)).toEqual({ problem });
 });

@@ -1,11 +1,10 @@
 import fs from "node:fs";
 import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { missingDawn, probeGpu } from "../../../../src/engine/gpu/probe-gpu.ts";
 import { spawnEngine } from "../../../../src/engine/launch.ts";
-import { probeGpu } from "../../../../src/engine/gpu/probe-gpu.ts";
 import { temporaryFolder } from "../../../support/engine-fixture.ts";
 
 const folder = temporaryFolder();
-afterAll(() => fs.rmSync(folder, { recursive: true, maxRetries: 10 }));
 
 /** A Dawn of JavaScript, whose adapters do what their names say. */
 const FAKE = `
@@ -46,101 +45,119 @@ function fakeDawn(...names: string[]): string {
   return file;
 }
 
-describe("the probe", () => {
-  test("opens every adapter and reports what the system prefers", async () => {
-    const report = await probeGpu({ dawnPath: fakeDawn("works", "is software") });
-    expect(report).toEqual({
-      adapters: [
-        expect.objectContaining({ name: "works", backend: "vulkan", vendor: "v", software: false }),
-        expect.objectContaining({ name: "is software", software: true }),
-      ],
-      fastest: { backend: "vulkan", name: "is software" },
-      lowPower: { backend: "vulkan", name: "is software" },
-    });
-    expect(report.adapters[0]).not.toHaveProperty("problem");
-  });
+describe("probe gpu", () => {
+  afterAll(() => fs.rmSync(folder, { recursive: true, maxRetries: 10 }));
 
-  test.each([
-    ["has no f16", /shader-f16/],
-    ["is small", /8192 bytes/],
-    ["has no device", /cannot be opened \(no memory\)\. .*update the driver/],
-    ["throws", /^it is broken$/],
-    ["crashes", /(?:was killed by SIG|exited with code 134).*Update the driver/],
-  ])("an adapter that %s is reported with its reason, and the others with it", async (name, reason) => {
-    const { adapters } = await probeGpu({ dawnPath: fakeDawn("works", name) });
-    expect(adapters.map((each) => [each.name, each.problem])).toEqual([
-      ["works", undefined],
-      [name, expect.stringMatching(reason)],
-    ]);
-  });
-
-  test("an adapter that hangs is given up at the deadline", async () => {
-    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
-    onTestFinished(() => void vi.useRealTimers());
-    const { adapters } = await probeGpu({
-      dawnPath: fakeDawn("hangs", "works"),
-      deadlineMs: 4000,
-      spawn: (command, args, options) => {
-        const child = spawnEngine(command, args, options);
-        child.stderr?.on(
-          "data",
-          (data) => String(data).includes("hangs") && setImmediate(() => vi.advanceTimersByTime(5000)),
-        );
-        return child;
-      },
-    });
-    expect(adapters.map((each) => [each.name, each.problem])).toEqual([
-      ["works", undefined],
-      ["hangs", expect.stringMatching(/^The process that opened the driver did not answer for 4 s\. ./)],
-    ]);
-  });
-
-  test.skipIf(process.platform === "win32")(
-    "a driver that crashes when drivers are listed is reported, and how to leave it out",
-    async () => {
-      expect(await probeGpu({ dawnPath: fakeDawn("works", "crashes at once") })).toEqual({
-        adapters: [],
-        problem: expect.stringMatching(/was killed by SIGSEGV\. .*VK_DRIVER_FILES/),
+  describe("the probe", () => {
+    test("opens every adapter and reports what the system prefers", async () => {
+      const report = await probeGpu({ dawnPath: fakeDawn("works", "is software") });
+      expect(report).toEqual({
+        adapters: [
+          expect.objectContaining({ name: "works", backend: "vulkan", vendor: "v", software: false }),
+          expect.objectContaining({ name: "is software", software: true }),
+        ],
+        fastest: { backend: "vulkan", name: "is software" },
+        lowPower: { backend: "vulkan", name: "is software" },
       });
-    },
-  );
+      expect(report.adapters[0]).not.toHaveProperty("problem");
+    });
 
-  test("says so when there is no adapter, no Dawn, or one that cannot be loaded", async () => {
-    expect(await probeGpu({ dawnPath: fakeDawn() })).toEqual({
-      adapters: [],
-      problem: expect.stringMatching(/Vulkan loader|No driver offers/),
+    test.each([
+      ["has no f16", /shader-f16/],
+      ["is small", /8192 bytes/],
+      ["has no device", /cannot be opened \(no memory\)\. .*update the driver/],
+      ["throws", /^it is broken$/],
+      ["crashes", /(?:was killed by SIG|exited with code 134).*Update the driver/],
+    ])("an adapter that %s is reported with its reason, and the others with it", async (name, reason) => {
+      const { adapters } = await probeGpu({ dawnPath: fakeDawn("works", name) });
+      expect(adapters.map((each) => [each.name, each.problem])).toEqual([
+        ["works", undefined],
+        [name, expect.stringMatching(reason)],
+      ]);
     });
-    expect(await probeGpu({ dawnPath: undefined })).toEqual({
-      adapters: [],
-      problem: expect.stringContaining(`npm install @daybreak-llm/dawn-${process.platform}-${process.arch}`),
-    });
-    const file = `${folder}/broken.mjs`;
-    fs.writeFileSync(file, 'throw new Error("ld-linux is not there");');
-    expect(await probeGpu({ dawnPath: file })).toEqual({
-      adapters: [],
-      problem: "Dawn cannot be loaded here: ld-linux is not there",
-    });
-  });
 
-  test("has no right but to read Dawn and its own code, and sees no secret", async () => {
-    let seen: { args: readonly string[]; env: Readonly<Record<string, string>> } | undefined;
-    vi.stubEnv("HUB_TOKEN", "secret");
-    await probeGpu({
-      dawnPath: fakeDawn("works"),
-      spawn: (command, args, options) => {
-        seen = { args, env: options.env };
-        return spawnEngine(command, args, options);
+    test("an adapter that hangs is given up at the deadline", async () => {
+      vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+      onTestFinished(() => void vi.useRealTimers());
+      const { adapters } = await probeGpu({
+        dawnPath: fakeDawn("hangs", "works"),
+        deadlineMs: 4000,
+        spawn: (command, args, options) => {
+          const child = spawnEngine(command, args, options);
+          child.stderr?.on(
+            "data",
+            (data) => String(data).includes("hangs") && setImmediate(() => vi.advanceTimersByTime(5000)),
+          );
+          return child;
+        },
+      });
+      expect(adapters.map((each) => [each.name, each.problem])).toEqual([
+        ["works", undefined],
+        ["hangs", expect.stringMatching(/^The process that opened the driver did not answer for 4 s\. ./)],
+      ]);
+    });
+
+    test.skipIf(process.platform === "win32")(
+      "a driver that crashes when drivers are listed is reported, and how to leave it out",
+      async () => {
+        expect(await probeGpu({ dawnPath: fakeDawn("works", "crashes at once") })).toEqual({
+          adapters: [],
+          problem: expect.stringMatching(/was killed by SIGSEGV\. .*VK_DRIVER_FILES/),
+        });
       },
+    );
+
+    test("says so when there is no adapter, no Dawn, or one that cannot be loaded", async () => {
+      expect(await probeGpu({ dawnPath: fakeDawn() })).toEqual({
+        adapters: [],
+        problem: expect.stringMatching(/Vulkan loader|No driver offers/),
+      });
+      expect(await probeGpu({ dawnPath: undefined })).toEqual({
+        adapters: [],
+        problem: expect.stringContaining(
+          `npm install @daybreak-llm/dawn-${process.platform}-${process.arch}`,
+        ),
+      });
+      const file = `${folder}/broken.mjs`;
+      fs.writeFileSync(file, 'throw new Error("ld-linux is not there");');
+      expect(await probeGpu({ dawnPath: file })).toEqual({
+        adapters: [],
+        problem: "Dawn cannot be loaded here: ld-linux is not there",
+      });
     });
-    const rights = seen?.args.filter((arg) => arg.startsWith("--allow-") || arg === "--permission");
-    expect(rights?.map((right) => right.split("=", 1)[0])).toEqual([
-      "--permission",
-      "--allow-addons",
-      "--allow-fs-read",
-      "--allow-fs-read",
-      "--allow-fs-read",
-      "--allow-fs-read",
-    ]);
-    expect(JSON.stringify(seen?.env)).not.toContain("secret");
+
+    test("has no right but to read Dawn and its own code, and sees no secret", async () => {
+      let seen: { args: readonly string[]; env: Readonly<Record<string, string>> } | undefined;
+      vi.stubEnv("HUB_TOKEN", "secret");
+      await probeGpu({
+        dawnPath: fakeDawn("works"),
+        spawn: (command, args, options) => {
+          seen = { args, env: options.env };
+          return spawnEngine(command, args, options);
+        },
+      });
+      const rights = seen?.args.filter((arg) => arg.startsWith("--allow-") || arg === "--permission");
+      expect(rights?.map((right) => right.split("=", 1)[0])).toEqual([
+        "--permission",
+        "--allow-addons",
+        "--allow-fs-read",
+        "--allow-fs-read",
+        "--allow-fs-read",
+        "--allow-fs-read",
+      ]);
+      expect(JSON.stringify(seen?.env)).not.toContain("secret");
+    });
   });
+});
+
+test("names the package of the platform and how to add it", () => {
+  expect(missingDawn({ platform: "win32", arch: "arm64" })).toMatch(
+    /^The optional package @daybreak-llm\/dawn-win32-arm64, .* npm install @daybreak-llm\/dawn-win32-arm64 /,
+  );
+});
+
+test("says so for a platform that Dawn is not built for", () => {
+  expect(missingDawn({ platform: "linux", arch: "riscv64" })).toBe(
+    "Dawn, through which Daybreak uses GPUs, is not available for linux on riscv64.",
+  );
 });

@@ -1,6 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { DENIED_SYSCALLS } from "../../../../src/engine/walls/denied-syscalls.ts";
-import { type FilteredArch, seccompFilter } from "../../../../src/engine/walls/seccomp-filter.ts";
+import {
+  DENIED_SYSCALLS,
+  type FilteredArch,
+  seccompFilter,
+} from "../../../../src/engine/walls/seccomp-filter.ts";
 
 const AUDIT = { x64: 0xc000003e, arm64: 0xc00000b7 };
 const ALLOWED = "allowed";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { dictionary, list, MAX_LIST_LENGTH, tokenList } from "../../../../src/http/input/bounded-lists.ts";
-import { parseInput } from "../../../../src/http/input/parse-input.ts";
+import { parseInput } from "../../../../src/http/input/common-fields.ts";
 
 describe("a list", () => {
   test("is what its elements become", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { FinishReason, GenerationEvent } from "../../../../src/engine/protocol/generation.ts";
-import { readForcedCall } from "../../../../src/inference/forced-call/read-forced-call.ts";
+import { readForcedCall } from "../../../../src/inference/tool-calls/forced-calls.ts";
 import { DONE } from "../../../support/fake-engine.ts";
 import { randomPieces } from "../random-pieces.ts";
 import { readEvents } from "../read-events.ts";

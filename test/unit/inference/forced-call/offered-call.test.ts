@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { readOfferedCall } from "../../../../src/inference/forced-call/read-offered-call.ts";
+import { readOfferedCall } from "../../../../src/inference/tool-calls/forced-calls.ts";
 import { eventsOf } from "../../../support/fake-engine.ts";
 import { randomPieces } from "../random-pieces.ts";
 import { readEvents } from "../read-events.ts";

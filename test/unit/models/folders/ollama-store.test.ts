@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
-import { placeFile } from "../../../../src/models/import/place-file.ts";
+import { placeFile } from "../../../../src/models/import/imported-files.ts";
 import { readModelFolder } from "../../../../src/models/folders/read-model-folder.ts";
 import { addToOllama, writeManifest } from "../../../support/model-stores.ts";
 import { tinyLlama, tinyLora, tinyProjector } from "../../../support/tiny-models.ts";

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, utimes, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { FolderLock } from "../../../../src/files/folder-lock.ts";
+import { FolderLock } from "../../../../src/files/locks.ts";
 import { sha256 } from "../../../support/fixture-hub-content.ts";
 import { content, failureOf, fixtureHub, pull, REPO, SPEC, storeAt, untilBytes } from "./hub-test.ts";
 import { temporaryFolder } from "../temporary-folder.ts";

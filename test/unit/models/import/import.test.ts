@@ -1,8 +1,11 @@
 import { existsSync, linkSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
-import { ImportedFiles } from "../../../../src/models/import/imported-files.ts";
-import type { ImportRequest, ImportStep } from "../../../../src/models/import/import-step.ts";
+import {
+  ImportedFiles,
+  type ImportRequest,
+  type ImportStep,
+} from "../../../../src/models/import/imported-files.ts";
 import { addToHubCache, addToLmStudio, addToOllama } from "../../../support/model-stores.ts";
 import { shardsOf, tinyLlama, tinyProjector } from "../../../support/tiny-models.ts";
 import { startModels, type Fixture } from "../service-fixture.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { estimateMemory, checkHeapLimit } from "../../../../src/engine/estimate-memory.ts";
-import { assumedModel } from "../../../../src/models/loading/assumed-model.ts";
+import { assumedModel } from "../../../../src/models/loading/estimate-fit.ts";
 import type { EstimateMemory, PlaceLayers } from "../../../../src/models/models-options.ts";
 import { startModels } from "../service-fixture.ts";
 

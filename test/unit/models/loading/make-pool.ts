@@ -1,8 +1,7 @@
 import type { ServiceEvent } from "../../../../src/events/service-events.ts";
 import { describeModel } from "../../../../src/models/describe-model.ts";
 import { EnginePool } from "../../../../src/models/loading/engine-pool.ts";
-import type { Lease } from "../../../../src/models/loading/lease.ts";
-import type { LoadedModel } from "../../../../src/models/loading/loaded-model.ts";
+import type { Lease, LoadedModel } from "../../../../src/models/loading/loaded-model.ts";
 import type { LoadPlan } from "../../../../src/models/loading/load-planner.ts";
 import type { Model } from "../../../../src/models/model.ts";
 import { FakeClock } from "../../../support/fake-clock.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Lease } from "../../../../src/models/loading/lease.ts";
+import type { Lease } from "../../../../src/models/loading/loaded-model.ts";
 import { settle } from "../../../support/fake-clock.ts";
 import { loadPlan as plan } from "./load-plans.ts";
 import { giveBack, leaseAndReturn, makePool, MB, NEVER } from "./make-pool.ts";

@@ -1,7 +1,10 @@
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { type ModelDefinition, readModelfile } from "../../../../src/models/modelfile/read-modelfile.ts";
-import { printModelfile } from "../../../../src/models/modelfile/print-modelfile.ts";
+import {
+  type ModelDefinition,
+  printModelfile,
+  readModelfile,
+} from "../../../../src/models/modelfile/read-modelfile.ts";
 import { randomNumbers } from "../../../support/random-numbers.ts";
 
 const RUNS = 500;

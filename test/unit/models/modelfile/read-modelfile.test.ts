@@ -4,7 +4,7 @@ import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { readAliases } from "../../../../src/models/names/alias-table.ts";
 import { MAX_MODELFILE_LENGTH } from "../../../../src/models/modelfile/parse-instructions.ts";
-import { modelfileNotes } from "../../../../src/models/modelfile/unused-directives.ts";
+import { modelfileNotes } from "../../../../src/models/modelfile/parameters.ts";
 import { readModelfile } from "../../../../src/models/modelfile/read-modelfile.ts";
 
 const FOLDER = path.resolve("/models/own");

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { renderPrompt } from "../../../../src/models/modelfile/template/render-prompt.ts";
+import { renderPrompt } from "../../../../src/models/modelfile/template/go-renderer.ts";
 
 const FIELDS = { system: "Be brief.", prompt: "Why?", suffix: "", thinking: undefined };
 

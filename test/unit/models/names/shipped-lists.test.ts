@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { readDefaultModels } from "../../../../src/daemon/read-default-models.ts";
+import { readDefaultModels } from "../../../../src/daemon/package-files.ts";
 import { readAliases } from "../../../../src/models/names/alias-table.ts";
-import { chooseModelFiles, groupModels } from "../../../../src/models/names/choose-file.ts";
+import { chooseModelFiles, groupModels } from "../../../../src/models/names/hub-spec.ts";
 import { createNameResolver } from "../../../../src/models/names/name-resolver.ts";
-import { quantizationOf } from "../../../../src/models/names/quantization.ts";
+import { quantizationOf } from "../../../../src/models/names/model-file-names.ts";
 
 const PURPOSES = new Set(["chat", "embedding", "rerank"]);
 const TAGS = new Set([...PURPOSES, "coding", "multilingual", "thinking", "tiny", "tools", "vision"]);

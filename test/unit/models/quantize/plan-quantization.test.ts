@@ -2,11 +2,11 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { createGgufInspector } from "../../../../src/models/gguf/inspect-gguf.ts";
-import { findFileType } from "../../../../src/models/quantize/file-types.ts";
+import { findFileType } from "../../../../src/models/quantize/quantize-options.ts";
 import { planQuantization } from "../../../../src/models/quantize/plan-quantization.ts";
 import { type GgufFile, u16, u32, i32, writeGguf } from "../../../support/gguf-writer.ts";
 import { tinyLlama } from "../../../support/tiny-models.ts";
-import { temporaryFolder } from "../../models/temporary-folder.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
 
 async function written(file: GgufFile, name = "model.gguf"): Promise<string> {
   const target = path.join(await temporaryFolder(), name);

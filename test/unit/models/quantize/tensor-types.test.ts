@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { findFileType } from "../../../../src/models/quantize/file-types.ts";
+import { findFileType } from "../../../../src/models/quantize/quantize-options.ts";
 import { chooseTypes } from "../../../../src/models/quantize/tensor-types.ts";
 
 /** As native llama.cpp chooses them: it was asked about every architecture and number of blocks. */

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Metrics } from "../../../../src/ui/monitor/prometheus.ts";
-import { firstTokenTime, KEPT_SECS, SampleHistory } from "../../../../src/ui/monitor/samples.ts";
+import { firstTokenTime, KEPT_SECS, Metrics, SampleHistory } from "../../../../src/ui/monitor/samples.ts";
 
 function metrics(values: Readonly<Record<string, number>>): Metrics {
   return new Metrics(

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { customFunctions } from "../../../../../src/dialects/openai/custom-tools/custom-tool.ts";
+import { customFunctions } from "../../../../../src/dialects/openai/custom-tools.ts";
 import { toJsonPattern } from "../../../../../src/schema/json-pattern.ts";
 import { longestTurn } from "../../../../support/longest-turn.ts";
 import { PATCH, PATCH_GRAMMAR } from "../../../../support/patch-grammar.ts";

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { toInferenceRequest } from "../../../../../src/dialects/openai/responses/response-request.ts";
+import {
+  resolveConversation,
+  toInferenceRequest,
+} from "../../../../../src/dialects/openai/responses/response-request.ts";
 import { responseRequestSchema } from "../../../../../src/dialects/openai/responses/response-schema.ts";
-import { resolveConversation } from "../../../../../src/dialects/openai/responses/resolve-conversation.ts";
 import { ResponseStore } from "../../../../../src/dialects/openai/responses/response-store.ts";
 import { PATCH_GRAMMAR } from "../../../../support/patch-grammar.ts";
 import type { InferenceRequest } from "../../../../../src/inference/inference.ts";

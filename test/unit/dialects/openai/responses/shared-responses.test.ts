@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { KeptResponses } from "../../../../../src/dialects/openai/responses/kept-responses.ts";
+import { KeptResponses, ResponseStore } from "../../../../../src/dialects/openai/responses/response-store.ts";
 import { responseRequestSchema } from "../../../../../src/dialects/openai/responses/response-schema.ts";
-import { ResponseStore } from "../../../../../src/dialects/openai/responses/response-store.ts";
-import { RecordsAway, type SharedRecords } from "../../../../../src/dialects/shared-records.ts";
+import { RecordsAway, type SharedRecords } from "../../../../../src/dialects/services.ts";
 import { responseOf } from "./response-of.ts";
 
 class SharedMap implements SharedRecords {

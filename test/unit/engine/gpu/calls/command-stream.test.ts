@@ -1,13 +1,13 @@
 import vm from "node:vm";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type CommandStream, openCommandStream } from "../../../../../src/engine/gpu/calls/command-stream.ts";
-import { openGraphRecordings } from "../../../../../src/engine/gpu/calls/graph-recordings.ts";
-import type {
-  GpuBuffer,
-  GpuDevice,
-  GpuDispatch,
-  GpuPass,
-} from "../../../../../src/engine/gpu/calls/webgpu-types.ts";
+import {
+  type GpuBuffer,
+  type GpuDevice,
+  type GpuDispatch,
+  type GpuPass,
+  openGraphRecordings,
+} from "../../../../../src/engine/gpu/calls/graph-recordings.ts";
 
 const CELLS = { stream: 16, words: 24, pass: 32 };
 const STREAM = 64;

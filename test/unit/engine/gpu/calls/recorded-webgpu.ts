@@ -1,4 +1,4 @@
-import type { WebGpuClasses } from "../../../../../src/engine/gpu/calls/webgpu-classes.ts";
+import type { WebGpuClasses } from "../../../../../src/engine/gpu/calls/open-gpu.ts";
 
 /** WebGPU's classes with nothing behind them but a record of what they were asked for. */
 export interface RecordedWebGpu extends WebGpuClasses {

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
 import { fusePrograms } from "../../../../../src/engine/gpu/programs/fuse-programs.ts";
-import type { FusingClasses, FusingPipeline } from "../../../../../src/engine/gpu/programs/fusing-classes.ts";
+import type { FusingClasses, FusingPipeline } from "../../../../../src/engine/gpu/programs/fusible.ts";
 
 /** As llama.cpp writes a step over the cache's rows; each is a workgroup. */
 const CACHE_WRITE = `

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Fusible, Step } from "../../../../../src/engine/gpu/programs/fusible.ts";
-import { packPlan } from "../../../../../src/engine/gpu/programs/pack-plan.ts";
-import { planSteps } from "../../../../../src/engine/gpu/programs/plan-steps.ts";
+import { packPlan, planSteps } from "../../../../../src/engine/gpu/programs/plan-steps.ts";
 import type { WgslProgram } from "../../../../../src/engine/gpu/programs/wgsl-program.ts";
 
 type Kind = Fusible["kind"];

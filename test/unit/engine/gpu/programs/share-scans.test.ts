@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import type { Dispatch } from "../../../../../src/engine/gpu/programs/fusing-classes.ts";
+import type { Dispatch } from "../../../../../src/engine/gpu/programs/fusible.ts";
 import {
   createScanSharing,
   type ScannedDispatch,

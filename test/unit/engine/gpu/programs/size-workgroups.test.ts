@@ -6,7 +6,7 @@ import {
   type ShaderModuleDescriptor,
   sizeWorkgroups,
 } from "../../../../../src/engine/gpu/programs/size-workgroups.ts";
-import { STOCK_WASM_PATH } from "../../../../../src/engine/prepare-engine.ts";
+import { STOCK_WASM_PATH } from "../../../../../src/engine/engine-image.ts";
 
 /** The templates of llama.cpp's programs that contain a text, as they lie in its WASM. */
 const templates = fs

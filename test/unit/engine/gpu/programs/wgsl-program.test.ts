@@ -1,6 +1,10 @@
 import { expect, test } from "vitest";
-import { fuse } from "../../../../../src/engine/gpu/programs/fused-program.ts";
-import { asPart, readProgram, writtenBindings } from "../../../../../src/engine/gpu/programs/wgsl-program.ts";
+import {
+  asPart,
+  fuse,
+  readProgram,
+  writtenBindings,
+} from "../../../../../src/engine/gpu/programs/wgsl-program.ts";
 
 const program = (body: string, types: readonly string[] = ["array<f32>", "array<f32>"]) =>
   readProgram(`

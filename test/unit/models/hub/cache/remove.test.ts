@@ -5,7 +5,7 @@ import { DiskHubStore } from "../../../../../src/models/hub/disk-hub-store.ts";
 import { sha256 } from "../../../../support/fixture-hub-content.ts";
 import { FILES_HAVE_LINKS } from "../../../../support/links.ts";
 import { REPO, SPEC } from "../hub-test.ts";
-import { LOCK_FILE } from "../../../../../src/files/folder-lock.ts";
+import { LOCK_FILE } from "../../../../../src/files/locks.ts";
 import { temporaryFolder } from "../../temporary-folder.ts";
 import {
   COMMIT_A,

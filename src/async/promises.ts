@@ -1,0 +1,90 @@
+/**
+ * Waits for a promise, or for a signal if that aborts first. The work behind the promise goes on.
+ * @throws what the promise rejects with, or the signal's reason
+ */
+export async function abortable<Value>(promise: PromiseLike<Value>, signal: AbortSignal): Promise<Value> {
+  if (signal.aborted) {
+    // Nobody waits for it any more, so its rejection must not be unhandled.
+    promise.then(undefined, () => undefined);
+    throw signal.reason;
+  }
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = (): void => aborted.reject(signal.reason);
+  signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    return await Promise.race([promise, aborted.promise]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+/** A lock for one holder at a time, in the order of the calls. */
+export class Mutex {
+  #last: Promise<void> = Promise.resolve();
+
+  /**
+   * Resolves with the lock when all earlier holders have released it. Disposing it twice releases it once.
+   * @throws the signal's reason if it aborts first
+   */
+  async lock(signal: AbortSignal): Promise<Disposable> {
+    const held = Promise.withResolvers<void>();
+    const before = this.#last;
+    this.#last = before.then(() => held.promise);
+    try {
+      await abortable(before, signal);
+    } catch (error) {
+      held.resolve();
+      throw error;
+    }
+    return { [Symbol.dispose]: held.resolve };
+  }
+}
+
+/**
+ * A task that several callers wait for. It is aborted when all callers have aborted; a caller without a signal never
+ * does.
+ */
+export class SharedTask<T> {
+  readonly #controller = new AbortController();
+  readonly #result: Promise<T>;
+  #waiting = 0;
+
+  constructor(run: (signal: AbortSignal) => Promise<T>) {
+    this.#result = run(this.#controller.signal);
+    // All callers may have left when it fails; those who wait still see the rejection.
+    this.#result.catch(() => undefined);
+  }
+
+  /** Settles when the task has ended, in any way; never rejects. */
+  get settled(): Promise<unknown> {
+    return this.#result.catch(() => undefined);
+  }
+
+  /** Whether the task has been aborted. */
+  get aborted(): boolean {
+    return this.#controller.signal.aborted;
+  }
+
+  /** Waits for the result; rejects with the signal's reason if it aborts first. */
+  async join(signal?: AbortSignal): Promise<T> {
+    this.#waiting += 1;
+    if (!signal) return await this.#result;
+    // Synchronously, so that the next caller sees that this task has ended.
+    const leave = (): void => {
+      this.#waiting -= 1;
+      if (this.#waiting === 0) this.abort(signal.reason);
+    };
+    if (signal.aborted) leave();
+    else signal.addEventListener("abort", leave, { once: true });
+    try {
+      return await abortable(this.#result, signal);
+    } finally {
+      signal.removeEventListener("abort", leave);
+    }
+  }
+
+  /** Aborts the task for all callers. */
+  abort(reason: unknown): void {
+    this.#controller.abort(reason);
+  }
+}

@@ -1,0 +1,301 @@
+import { existsSync } from "node:fs";
+import { rename } from "node:fs/promises";
+import path from "node:path";
+import type { Logger } from "pino";
+import type { Config } from "../config/schema.ts";
+import { ServiceError } from "../errors/service-error.ts";
+import type { ServiceEvents } from "../events/service-events.ts";
+import { makePrivateDatabase, makePrivateFolder } from "../files/file-operations.ts";
+import { tryLock } from "../files/locks.ts";
+import { BatchDesk, batchEnded } from "./batch-intake.ts";
+import { BatchRunner } from "./batch-runner.ts";
+import type { Batches, BatchRecords, FileContent, FileContents, Page, ReceivedFile } from "./batch-store.ts";
+import {
+  type Batch,
+  type BatchFormat,
+  newId,
+  type RunLine,
+  type RunOutcome,
+  type StoredFile,
+} from "./batch.ts";
+import { FileFolder } from "./file-store.ts";
+import { LinePool } from "./line-scheduler.ts";
+import { DamagedDatabase } from "./sqlite/database.ts";
+import { SqliteBatchStore } from "./sqlite/sqlite-batch-store.ts";
+
+const SWEEP_MS = 10 * 60_000;
+
+interface BatchRoomOptions {
+  readonly config: Pick<Config, "batches" | "cache_dir" | "http" | "models">;
+  readonly formats: Readonly<Record<string, BatchFormat>>;
+  readonly events: Pick<ServiceEvents, "emit">;
+  readonly logger: Pick<Logger, "info" | "warn" | "error">;
+  /** Told when a line is done. */
+  readonly onLine: (outcome: RunOutcome) => void;
+  /** Unix milliseconds. */
+  readonly now?: () => number;
+}
+
+interface Open extends OpenedStore {
+  readonly runner: BatchRunner;
+  readonly desk: BatchDesk;
+}
+
+/** More lines than slots, so that the next one is there when a slot becomes free. */
+const LINES_AHEAD = 2;
+
+/**
+ * Files and batches of this machine. The store is opened with the first use, or at the start if there is one. A store that
+ * turns out to be damaged is put aside.
+ */
+export class BatchRoom implements Batches {
+  readonly #options: BatchRoomOptions;
+  readonly #folder: string;
+  readonly #now: () => number;
+  #runLine: RunLine | undefined;
+  #open: Promise<Open> | undefined;
+  #running: BatchRunner | undefined;
+  #sweep: NodeJS.Timeout | undefined;
+  #isClosed = false;
+  /** All lines that this machine runs go through it. */
+  readonly pool: LinePool;
+
+  constructor(options: BatchRoomOptions) {
+    this.#options = options;
+    this.#folder = path.join(options.config.cache_dir, "batches");
+    this.#now = options.now ?? Date.now;
+    this.pool = new LinePool(options.config.models.slots + LINES_AHEAD, this.#now);
+  }
+
+  get maxFileBytes(): number {
+    return this.#options.config.batches.max_file_size;
+  }
+
+  get maxLines(): number {
+    return this.#options.config.batches.max_lines;
+  }
+
+  /** Batches that are not over. */
+  get running(): number {
+    return this.#running?.running ?? 0;
+  }
+
+  /** Goes on with what is not over. Must be called before anything else. */
+  async start(runLine: RunLine): Promise<void> {
+    this.#runLine = runLine;
+    if (!hasStore(this.#folder)) return;
+    try {
+      await this.#opened();
+    } catch (error) {
+      this.#options.logger.error({ err: error }, ServiceError.from(error).message);
+    }
+  }
+
+  /** Stops running lines: they go on after the next start. */
+  async stop(): Promise<void> {
+    this.#isClosed = true;
+    clearInterval(this.#sweep);
+    await this.#running?.stop();
+  }
+
+  /** Stops, and closes the store. */
+  async close(): Promise<void> {
+    await this.stop();
+    const open = await this.#open?.catch(() => undefined);
+    open?.close();
+  }
+
+  async receive(...args: Parameters<Batches["receive"]>): Promise<ReceivedFile> {
+    return await this.#use(async ({ desk }) => await desk.receive(...args));
+  }
+
+  async file(...args: Parameters<Batches["file"]>): Promise<StoredFile> {
+    return await this.#use(async ({ desk }) => await desk.file(...args));
+  }
+
+  async files(...args: Parameters<Batches["files"]>): Promise<Page<StoredFile>> {
+    return await this.#use(async ({ desk }) => await desk.files(...args));
+  }
+
+  async content(...args: Parameters<Batches["content"]>): Promise<FileContent> {
+    return await this.#use(async ({ desk }) => await desk.content(...args));
+  }
+
+  async deleteFile(...args: Parameters<Batches["deleteFile"]>): Promise<void> {
+    await this.#use(async ({ desk }) => await desk.deleteFile(...args));
+  }
+
+  async create(...args: Parameters<Batches["create"]>): Promise<Batch> {
+    return await this.#use(async ({ desk }) => await desk.create(...args));
+  }
+
+  async batch(...args: Parameters<Batches["batch"]>): Promise<Batch> {
+    return await this.#use(async ({ desk }) => await desk.batch(...args));
+  }
+
+  async batches(...args: Parameters<Batches["batches"]>): Promise<Page<Batch>> {
+    return await this.#use(async ({ desk }) => await desk.batches(...args));
+  }
+
+  async cancel(...args: Parameters<Batches["cancel"]>): Promise<Batch> {
+    return await this.#use(async ({ desk }) => await desk.cancel(...args));
+  }
+
+  async deleteBatch(...args: Parameters<Batches["deleteBatch"]>): Promise<void> {
+    await this.#use(async ({ desk }) => await desk.deleteBatch(...args));
+  }
+
+  async #use<Result>(action: (open: Open) => Promise<Result>): Promise<Result> {
+    const open = await this.#opened();
+    try {
+      return await action(open);
+    } catch (error) {
+      if (error instanceof DamagedDatabase) throw await this.#abandon(open, error);
+      throw error;
+    }
+  }
+
+  async #opened(): Promise<Open> {
+    this.#open ??= this.#openNow();
+    try {
+      return await this.#open;
+    } catch (error) {
+      this.#open = undefined;
+      throw error;
+    }
+  }
+
+  async #openNow(): Promise<Open> {
+    const { config, logger, formats, events, onLine } = this.#options;
+    const runLine = this.#runLine;
+    if (!runLine || this.#isClosed) throw new ServiceError("shutting_down", "The daemon is shutting down.");
+    const opened = await openStore(this.#folder, this.#now);
+    const runner: BatchRunner = new BatchRunner({
+      ...opened,
+      formats,
+      runLine,
+      pool: this.pool,
+      limits: { maxLines: config.batches.max_lines, maxLineBytes: config.http.body_limit },
+      logger,
+      onLine,
+      onEnd: (batch) => events.emit(batchEnded(batch)),
+      onDamage: (error) => void this.#abandon(open, error),
+      now: this.#now,
+    });
+    const desk = new BatchDesk({ ...opened, config: config.batches, events, runner, newId, now: this.#now });
+    const open: Open = { ...opened, runner, desk };
+    this.#running = runner;
+    const sweep = async (): Promise<void> => {
+      await removeExpired(opened, this.#now(), config.batches.retention);
+    };
+    try {
+      await sweep();
+      await runner.resume();
+    } catch (error) {
+      if (error instanceof DamagedDatabase) throw await this.#abandon(open, error);
+      void runner.stop();
+      open.close();
+      throw error;
+    }
+    clearInterval(this.#sweep);
+    this.#sweep = setInterval(() => {
+      sweep().catch((error: unknown) => logger.warn({ err: error }, "Expired files of batches stay for now"));
+    }, SWEEP_MS).unref();
+    return open;
+  }
+
+  /** The store is damaged: puts it aside, once; the next use begins a new one. */
+  async #abandon(open: Open, cause: DamagedDatabase): Promise<ServiceError> {
+    if (this.#running !== open.runner)
+      return new ServiceError("batch_store_unavailable", "The store of batches was damaged.", { cause });
+    this.#running = undefined;
+    this.#open = undefined;
+    clearInterval(this.#sweep);
+    void open.runner.stop();
+    open.close();
+    const error = await putAside(this.#folder, this.#now(), cause);
+    this.#options.logger.error({ err: error }, error.message);
+    return error;
+  }
+}
+
+const DATA = "data";
+const DATABASE = "batches.db";
+const LOCK = "daybreak.lock";
+
+interface OpenedStore {
+  readonly store: SqliteBatchStore;
+  readonly folder: FileFolder;
+  /** Closes the database and lets others have it. */
+  close(): void;
+}
+
+/** Whether there is anything to go on with. */
+function hasStore(folder: string): boolean {
+  return existsSync(path.join(folder, DATA, DATABASE));
+}
+
+/**
+ * Opens what is kept of batches, or begins it.
+ * @throws ServiceError batch_store_unavailable when another process has it, or when it was damaged and has been put aside
+ */
+async function openStore(folder: string, now: () => number): Promise<OpenedStore> {
+  await makePrivateFolder(folder);
+  const lock = await tryLock(path.join(folder, LOCK));
+  if (!lock) {
+    throw new ServiceError(
+      "batch_store_unavailable",
+      `Another daemon has the batches in ${folder}. Ask that one, or start this one with another cache_dir.`,
+    );
+  }
+  try {
+    const data = path.join(folder, DATA);
+    const database = path.join(data, DATABASE);
+    await makePrivateFolder(data);
+    const files = await FileFolder.open(path.join(data, "files"));
+    await makePrivateDatabase(database);
+    const store = await SqliteBatchStore.open(database, now);
+    await files.keepOnly(await store.fileIds());
+    return {
+      store,
+      folder: files,
+      close() {
+        store.close();
+        lock[Symbol.dispose]();
+      },
+    };
+  } catch (error) {
+    lock[Symbol.dispose]();
+    if (error instanceof DamagedDatabase) throw await putAside(folder, now(), error);
+    throw error;
+  }
+}
+
+/** Puts damaged data aside, so that the next use begins anew. Nothing may have it open. */
+async function putAside(folder: string, time: number, cause: unknown): Promise<ServiceError> {
+  const aside = path.join(folder, `damaged-${new Date(time).toISOString().replaceAll(/[:.]/g, "-")}`);
+  const hasMoved = await rename(path.join(folder, DATA), aside).then(
+    () => true,
+    () => false,
+  );
+  const what = hasMoved
+    ? `It has been put aside as ${aside}, and a new one begins with the next request; create unfinished batches again.`
+    : `Stop the daemon and move ${path.join(folder, DATA)} away.`;
+  return new ServiceError("batch_store_unavailable", `The store of batches was damaged. ${what}`, { cause });
+}
+
+/** Removes files whose time is over, but not from batches that are not over, and batches that are too old. */
+export async function removeExpired(
+  { store, folder }: { readonly store: BatchRecords; readonly folder: Pick<FileContents, "remove"> },
+  now: number,
+  retentionMs: number,
+): Promise<void> {
+  const inUse = new Set((await store.unfinished()).map(({ inputFile }) => inputFile));
+  for (const id of await store.expiredFiles(now)) {
+    if (inUse.has(id)) continue;
+    await store.removeFile(id);
+    await folder.remove(id);
+  }
+  if (!Number.isFinite(retentionMs)) return;
+  for (const id of await store.endedBefore(now - retentionMs)) await store.removeBatch(id);
+}

@@ -1,0 +1,105 @@
+import { createReadStream } from "node:fs";
+import { open } from "node:fs/promises";
+import path from "node:path";
+import { Readable } from "node:stream";
+import { ServiceError } from "../errors/service-error.ts";
+import {
+  listNames,
+  makePrivateFolder,
+  removeFile,
+  replaceFile,
+  syncFolder,
+} from "../files/file-operations.ts";
+import type { FileContents } from "./batch-store.ts";
+
+const PART = ".part";
+
+/** The content of files, each under its id. A file is there as a whole or not at all, whenever the process ends. */
+export class FileFolder implements FileContents {
+  readonly #folder: string;
+
+  private constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  static async open(folder: string): Promise<FileFolder> {
+    await makePrivateFolder(folder);
+    return new FileFolder(folder);
+  }
+
+  async write(id: string, pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<number> {
+    const part = this.#path(id) + PART;
+    const handle = await open(part, "w", 0o600);
+    let bytes = 0;
+    try {
+      for await (const piece of pieces) {
+        await writeWhole(handle, piece);
+        bytes += piece.byteLength;
+      }
+      await handle.sync();
+      await handle.close();
+      await replaceFile(part, this.#path(id));
+      await syncFolder(this.#folder);
+      return bytes;
+    } catch (error) {
+      await handle.close();
+      await removeFile(part);
+      throw error;
+    }
+  }
+
+  async check(id: string, bytes: number): Promise<void> {
+    let cause: unknown;
+    try {
+      await using handle = await open(this.#path(id), "r");
+      // A damaged disk may have lost a part of it; an answer with fewer bytes than it names would not end.
+      if ((await handle.stat()).size === bytes) return;
+    } catch (error) {
+      cause = error;
+    }
+    throw new ServiceError("file_not_found", "The file's content is not there, or no longer.", { cause });
+  }
+
+  /** Its bytes from `start` up to and including `end`. */
+  read(id: string, start = 0, end = Number.POSITIVE_INFINITY): Readable {
+    return createReadStream(this.#path(id), { start, end });
+  }
+
+  stream(id: string, start: number, end: number): ReadableStream<Uint8Array> {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- Node types its web streams differently
+    return Readable.toWeb(this.read(id, start, end)) as ReadableStream<Uint8Array>;
+  }
+
+  async text(id: string, start: number, length: number): Promise<string> {
+    const handle = await open(this.#path(id), "r");
+    try {
+      const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, start);
+      return buffer.toString("utf8", 0, bytesRead);
+    } finally {
+      await handle.close();
+    }
+  }
+
+  async remove(id: string): Promise<void> {
+    await removeFile(this.#path(id));
+  }
+
+  /** Removes all but these: what a process left that was killed. */
+  async keepOnly(ids: readonly string[]): Promise<void> {
+    const kept = new Set(ids);
+    const left = (await listNames(this.#folder)).filter((name) => !kept.has(name));
+    for (const name of left) await removeFile(path.join(this.#folder, name));
+  }
+
+  #path(id: string): string {
+    return path.join(this.#folder, id);
+  }
+}
+
+/** A disk that is about to be full takes a part of what it is given. */
+async function writeWhole(
+  handle: { write(piece: Uint8Array, offset: number): Promise<{ bytesWritten: number }> },
+  piece: Uint8Array,
+): Promise<void> {
+  for (let done = 0; done < piece.byteLength;) done += (await handle.write(piece, done)).bytesWritten;
+}

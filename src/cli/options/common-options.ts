@@ -1,0 +1,41 @@
+import { Command, InvalidArgumentError } from "commander";
+
+/** Where the daemon is, and how to answer; every command that talks to a daemon has these options. */
+export interface ClientOptions {
+  url?: string;
+  socket?: string;
+  config?: string;
+  json?: boolean;
+}
+
+/** A command with the options of {@link ClientOptions}. `json` says what --json prints. */
+export function clientCommand(name: string, json = "print the daemon's answer as JSON"): Command {
+  return new Command(name)
+    .option("--json", json)
+    .option("--url <address>", "daemon to talk to: a URL, host:port, or ipc://<path> (also SERVICE_URL)")
+    .option("--socket <path>", "socket of the local daemon (also SERVICE_SOCKET)")
+    .option("--config <file>", "configuration file of the local daemon (also SERVICE_CONFIG)");
+}
+
+/** A parser for an option that is a number; the daemon checks its range. */
+export function parseNumber(text: string): number {
+  const value = Number(text);
+  if (text.trim() === "" || !Number.isFinite(value)) throw new InvalidArgumentError("Not a number.");
+  return value;
+}
+
+/** A parser for an option that is a whole number of at least `minimum`. */
+export function parseInteger(minimum: number): (text: string) => number {
+  return (text) => {
+    const value = parseNumber(text);
+    if (!Number.isSafeInteger(value) || value < minimum) {
+      throw new InvalidArgumentError(`Not a whole number of at least ${minimum}.`);
+    }
+    return value;
+  };
+}
+
+/** A parser for an option that may be given several times. */
+export function collect(value: string, before: readonly string[] | undefined): readonly string[] {
+  return [...(before ?? []), value];
+}

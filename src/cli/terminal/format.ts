@@ -1,0 +1,146 @@
+import { stripVTControlCharacters } from "node:util";
+import type { z } from "zod";
+import type { modelListEntrySchema } from "../../dialects/management/model-schemas.ts";
+import type { CliIo, Output } from "../cli-io.ts";
+
+const GAP = "  ";
+
+/** Columns of a terminal that `text` takes: attributes take none, wide characters (East Asian, for example) two. */
+function width(text: string): number {
+  let columns = 0;
+  for (const character of stripVTControlCharacters(text)) {
+    columns += /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60]/u.test(
+      character,
+    )
+      ? 2
+      : 1;
+  }
+  return columns;
+}
+
+/** Lines of columns that stand under their headers; no line ends in spaces. */
+export function formatTable(header: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  const widths = header.map((title, column) =>
+    Math.max(width(title), ...rows.map((row) => width(row[column] ?? ""))),
+  );
+  return [header, ...rows].map((row) =>
+    row
+      .map((cell, column) => cell + " ".repeat(Math.max(0, (widths[column] ?? 0) - width(cell))))
+      .join(GAP)
+      .trimEnd(),
+  );
+}
+
+/** Lines of "name  value" with the values under each other. */
+export function formatFields(fields: readonly (readonly [name: string, value: string])[]): string[] {
+  const longest = Math.max(0, ...fields.map(([name]) => width(name)));
+  return fields.map(([name, value]) => `${name}${" ".repeat(longest - width(name))}${GAP}${value}`.trimEnd());
+}
+
+const UNITS = ["B", "kB", "MB", "GB", "TB"];
+
+/** Bytes in decimal units, as hubs and disks give them: "4.7 GB". */
+export function formatBytes(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 999.5 && unit < UNITS.length - 1) {
+    value /= 1000;
+    unit++;
+  }
+  return `${unit > 0 && value < 99.95 ? value.toFixed(1) : Math.round(value)} ${UNITS[unit]}`;
+}
+
+/** A number of parameters the way models are named: "494M", "1.5B". */
+export function formatCount(count: number): string {
+  for (const [size, letter] of [
+    [1e9, "B"],
+    [1e6, "M"],
+    [1e3, "K"],
+  ] as const) {
+    // 999.6M would round to 1000M: it is 1.0B.
+    if (count >= size * 0.9995) {
+      const value = count / size;
+      return `${value < 9.95 ? value.toFixed(1) : Math.round(value)}${letter}`;
+    }
+  }
+  return String(count);
+}
+
+/** A length of time in at most two units: "850 ms", "12.3 s", "4m 05s", "2h 10m", "3d 4h". */
+export function formatDuration(millis: number): string {
+  if (millis < 1000) return `${Math.round(millis)} ms`;
+  const seconds = millis / 1000;
+  if (seconds < 59.95) return `${seconds.toFixed(1)} s`;
+  const total = Math.round(seconds);
+  const [days, hours, minutes] = [
+    Math.floor(total / 86_400),
+    Math.floor(total / 3600),
+    Math.floor(total / 60),
+  ];
+  if (days > 0) return `${days}d ${hours % 24}h`;
+  if (hours > 0) return `${hours}h ${String(minutes % 60).padStart(2, "0")}m`;
+  return `${minutes}m ${String(total % 60).padStart(2, "0")}s`;
+}
+
+type Entry = z.infer<typeof modelListEntrySchema>;
+
+const REASONS: Readonly<Record<NonNullable<Entry["context_source"]>, string>> = {
+  request: "asked for",
+  modelfile: "num_ctx",
+  configuration: "models.context_size",
+  default: "the default",
+  trained: "all it was trained for",
+  automatic: "chosen automatically",
+  memory: "limited by memory",
+};
+
+/** "8192 tokens (limited by memory)" */
+export function contextInWords(model: Pick<Entry, "context_size" | "context_source">): string {
+  const reason = contextReason(model);
+  return `${model.context_size} tokens${reason === "" ? "" : ` (${reason})`}`;
+}
+
+/** Why a context has its size, in a few words; empty when the daemon does not say it. */
+function contextReason({ context_source: source }: Pick<Entry, "context_source">): string {
+  return source === undefined ? "" : REASONS[source];
+}
+
+/** Text attributes of a terminal; the text itself where there is none, or where NO_COLOR or TERM=dumb ask for that. */
+interface Style {
+  bold(text: string): string;
+  dim(text: string): string;
+  red(text: string): string;
+}
+
+const stylePlain = (text: string): string => text;
+const attribute = (on: number, off: number) => (text: string) => `\u001b[${on}m${text}\u001b[${off}m`;
+
+export function styleFor(output: Output, env: CliIo["env"]): Style {
+  // https://no-color.org: any value that is not empty.
+  if (!output.isTTY || env["NO_COLOR"] || env["TERM"] === "dumb")
+    return { bold: stylePlain, dim: stylePlain, red: stylePlain };
+  return { bold: attribute(1, 22), dim: attribute(2, 22), red: attribute(31, 39) };
+}
+
+/** Everything that can move a terminal's cursor, change its settings or answer on its behalf; not tab and newline. */
+// oxlint-disable-next-line no-control-regex -- finding control characters is the point
+const CONTROL_CHARACTERS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
+
+/** What a model wrote, without what a terminal would take as a command. */
+export function printable(text: string): string {
+  return text.replace(CONTROL_CHARACTERS, "");
+}
+
+/** Words that a shell takes as they are. */
+const PLAIN = /^[\w@%+=:,./~-]+$/;
+
+/** A command that can be copied into a shell: `daybreak` with these words. */
+export function commandLine(words: readonly string[], platform: NodeJS.Platform = process.platform): string {
+  return ["daybreak", ...words.map((word) => quoted(word, platform))].join(" ");
+}
+
+function quoted(word: string, platform: NodeJS.Platform): string {
+  const plain = platform === "win32" ? word.replaceAll("\\", "/") : word;
+  if (PLAIN.test(plain)) return word;
+  return platform === "win32" ? `"${word}"` : `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}

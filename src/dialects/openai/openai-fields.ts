@@ -1,0 +1,214 @@
+import { z } from "zod";
+import type { ContentPart, Sampling, TokenLogprob, Usage } from "../../engine/protocol/generation.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
+import { ignored, modelName, repetitionGuardField } from "../../http/input/common-fields.ts";
+import type { Answer } from "../../inference/collect-answer.ts";
+import {
+  answerTimings,
+  promptProgressSchema,
+  returnProgressField,
+  timingsPerTokenField,
+  timingsSchema,
+} from "../progress-fields.ts";
+import { engineFields, foreignFields, samplingFields } from "../sampling-fields.ts";
+
+/** The API's own limit for one prompt. */
+const MAX_CHOICES = 128;
+export const choiceCount = z.int().min(1).max(MAX_CHOICES);
+
+/** Fields that chat and text completions share. Null means the same as leaving a field out. */
+export const commonFields = {
+  model: modelName.nullish().describe("Model name. Default: the daemon's default model."),
+  ...samplingFields,
+  ...engineFields,
+  timings_per_token: timingsPerTokenField,
+  ...foreignFields,
+  stop: z
+    .union([z.string(), list(z.string(), { most: MAX_STOPS })])
+    .nullish()
+    .describe("Stop sequence, or several; they are not part of the answer. Empty strings are ignored."),
+  n: choiceCount
+    .nullish()
+    .describe(
+      `Number of choices, at most ${MAX_CHOICES}; those beyond the model's slots wait for one. Default: 1.`,
+    ),
+  n_cmpl: choiceCount.nullish().describe("llama.cpp's name of n."),
+  stream: z.boolean().nullish().describe("Stream the answer as server-sent events. Default: false."),
+  stream_options: z
+    .object({ include_usage: z.boolean().nullish() })
+    .nullish()
+    .describe("include_usage: send the token counts at the end of the stream."),
+  return_progress: returnProgressField,
+  repetition_guard: repetitionGuardField,
+  user: ignored(),
+};
+
+/** Some clients write "no limit" as -1. */
+export const tokenLimit = z.union([z.int().min(1), z.literal(-1)]).nullish();
+
+export function toMaxTokens(limit: z.output<typeof tokenLimit>): number | undefined {
+  return limit == null || limit === -1 ? undefined : limit;
+}
+
+const commonSchema = z.object(commonFields);
+type CommonFields = z.output<typeof commonSchema>;
+
+export function toStreamOptions(body: CommonFields): StreamOptions {
+  return {
+    includeUsage: body.stream_options?.include_usage ?? false,
+    returnProgress: body.return_progress ?? false,
+    timingsPerToken: body.timings_per_token ?? false,
+  };
+}
+
+export function toStop(stop: CommonFields["stop"]): readonly string[] | undefined {
+  if (stop == null) return undefined;
+  return [stop].flat().filter((text) => text !== "");
+}
+
+/** Choices of each prompt. */
+export function toChoices(body: Pick<CommonFields, "n" | "n_cmpl">): number {
+  return body.n_cmpl ?? body.n ?? 1;
+}
+
+/** Gives each choice its own seed, so that they differ. */
+export function withChoice(sampling: Sampling, choice: number): Sampling {
+  return sampling.seed === undefined ? sampling : { ...sampling, seed: (sampling.seed + choice) >>> 0 };
+}
+
+export function unsupported(message: string, param: string): ServiceError {
+  return new ServiceError("unsupported_feature", message, { param });
+}
+
+/** The text of a message: a string, or parts of text and refusals. */
+export function toTextContent(
+  content: string | readonly ({ text: string } | { refusal: string })[] | null | undefined,
+): ContentPart[] {
+  if (content == null || content === "") return [];
+  if (typeof content === "string") return [{ type: "text", text: content }];
+  return content.map((part) => ({ type: "text", text: "text" in part ? part.text : part.refusal }));
+}
+
+/** Fields that every chunk of an answer repeats. */
+export interface AnswerHead {
+  readonly id: string;
+  /** Unix seconds. */
+  readonly created: number;
+  readonly model: string;
+}
+
+/** What a stream has besides the answer. */
+export interface StreamOptions {
+  readonly includeUsage: boolean;
+  readonly returnProgress: boolean;
+  readonly timingsPerToken: boolean;
+}
+
+/** How far a chunk is. */
+export const progressFields = {
+  prompt_progress: promptProgressSchema.optional().describe("If the request asks for it."),
+  timings: timingsSchema
+    .optional()
+    .describe("With timings_per_token: up to this chunk, and of the whole choice in its last one."),
+};
+
+export const timingsField = timingsSchema
+  .optional()
+  .describe("With timings_per_token, of an answer with one choice.");
+
+/** Times are those of a choice: several that overlap have none in common. */
+export function timingFields(
+  answers: readonly Answer[],
+  { timingsPerToken }: Pick<StreamOptions, "timingsPerToken">,
+): { timings?: z.output<typeof timingsSchema> } {
+  const [only, ...others] = answers;
+  if (!timingsPerToken || !only || others.length > 0) return {};
+  return { timings: answerTimings(only.usage, only.timings) };
+}
+
+/** @param prefix "chatcmpl", "cmpl" or "rerank" */
+export function answerHead(prefix: string, model: string): AnswerHead {
+  return {
+    id: `${prefix}-${crypto.randomUUID().replaceAll("-", "")}`,
+    created: Math.floor(Date.now() / 1000),
+    model,
+  };
+}
+
+const CALL_PREFIX = "call_";
+
+/** The ID of a tool call with the API's prefix, which the engine's IDs lack. */
+export function toCallId(id: string): string {
+  return id.startsWith(CALL_PREFIX) ? id : CALL_PREFIX + id;
+}
+
+const tokenSchema = z.object({ token: z.string(), logprob: z.number(), bytes: z.array(z.int()).nullable() });
+
+/** Log probabilities of tokens, in the format that chat completions and responses share. */
+export const tokenLogprobsSchema = z.array(tokenSchema.extend({ top_logprobs: z.array(tokenSchema) }));
+export type TokenLogprobs = z.output<typeof tokenLogprobsSchema>;
+
+export function toTokenLogprobs(logprobs: readonly TokenLogprob[]): TokenLogprobs {
+  return logprobs.map(({ top, ...token }) => ({ ...withoutId(token), top_logprobs: top.map(withoutId) }));
+}
+
+function withoutId({ token, logprob, bytes }: Omit<TokenLogprob, "top">): z.output<typeof tokenSchema> {
+  return { token, logprob, bytes };
+}
+
+export const usageSchema = z
+  .object({
+    prompt_tokens: z.int(),
+    completion_tokens: z.int(),
+    total_tokens: z.int(),
+    prompt_tokens_details: z.object({
+      cached_tokens: z.int().describe("Prompt tokens reused from the KV cache."),
+    }),
+    completion_tokens_details: z.object({
+      reasoning_tokens: z.int(),
+      accepted_prediction_tokens: z
+        .int()
+        .optional()
+        .describe("Tokens that were guessed in advance and were right; absent: none were guessed."),
+      rejected_prediction_tokens: z
+        .int()
+        .optional()
+        .describe(
+          "Those that were wrong. They are not part of the answer, and not counted in completion_tokens.",
+        ),
+    }),
+  })
+  .meta({ id: "CompletionUsage" });
+
+/** Sums the usage of all choices; like the API, counts each prompt once however many choices it has. */
+export function toUsage(usages: readonly Usage[], prompts = 1): z.output<typeof usageSchema> {
+  const choicesPerPrompt = Math.max(1, usages.length / prompts);
+  const firstOfPrompt = usages.filter((_, choice) => choice % choicesPerPrompt === 0);
+  const promptTokens = sum(firstOfPrompt, ({ promptTokens: tokens }) => tokens);
+  const completionTokens = sum(usages, ({ completionTokens: tokens }) => tokens);
+  return {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+    prompt_tokens_details: { cached_tokens: sum(firstOfPrompt, ({ cachedTokens }) => cachedTokens) },
+    completion_tokens_details: {
+      reasoning_tokens: sum(usages, ({ reasoningTokens }) => reasoningTokens),
+      ...predictionTokens(usages),
+    },
+  };
+}
+
+function predictionTokens(usages: readonly Usage[]) {
+  const guesses = usages.flatMap(({ guesses: each }) => each ?? []);
+  if (guesses.length === 0) return {};
+  const kept = sum(guesses, (each) => each.kept);
+  return {
+    accepted_prediction_tokens: kept,
+    rejected_prediction_tokens: sum(guesses, ({ tokens }) => tokens) - kept,
+  };
+}
+
+function sum<Item>(items: readonly Item[], count: (item: Item) => number): number {
+  return items.reduce((total, item) => total + count(item), 0);
+}

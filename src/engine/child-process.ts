@@ -1,0 +1,101 @@
+import type { ChildProcess } from "node:child_process";
+import type { Readable } from "node:stream";
+
+/** Longest line kept, so that a hostile engine cannot fill the daemon's memory. */
+const MAX_LINE_LENGTH = 1000;
+
+/** The line that says what happened; a stack trace and Node's version follow it. */
+const NAMES_ERROR = /\b\w*(error|abort|assert|fatal)\w*\b/i;
+
+/**
+ * Frames and headings of the stacks that Node prints with an error or when it aborts. They follow the line that says
+ * why, contain names of errors, and would push that line out.
+ */
+const STACK_FRAME =
+  /^(at .+:\d+:\d+\)?( \{)?$|\d+: (0x[\da-f]+ |.*:\d+:\d+\)?( \[.*\])?$)|-+ .*stack trace -+$)/i;
+
+/** Keeps the last lines of a process's output, to explain why it ended. */
+export class LastLines {
+  readonly #max: number;
+  readonly #lines: string[] = [];
+
+  /** @param max how many lines are kept */
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** Reads a stream to its end, so that the process never blocks on it. */
+  watch(stream: Readable): void {
+    let rest = "";
+    stream.setEncoding("utf8");
+    stream.on("data", (text: string) => {
+      const lines = (rest + text).split("\n");
+      rest = (lines.pop() ?? "").slice(0, MAX_LINE_LENGTH);
+      for (const line of lines) this.#add(line);
+    });
+    stream.on("end", () => this.#add(rest));
+    // The exit of the process is reported elsewhere.
+    stream.on("error", () => this.#add(rest));
+  }
+
+  /** The last line that names an error. */
+  get lastError(): string | undefined {
+    return this.#lines.findLast((line) => NAMES_ERROR.test(line));
+  }
+
+  get last(): string | undefined {
+    return this.#lines.at(-1);
+  }
+
+  #add(line: string): void {
+    const text = line.trim().slice(0, MAX_LINE_LENGTH);
+    if (text === "" || STACK_FRAME.test(text)) return;
+    this.#lines.push(text);
+    if (this.#lines.length > this.#max) this.#lines.shift();
+  }
+}
+
+/**
+ * Kills a process and the rest of its group. When bubblewrap is killed during setup, a child of it may keep waiting and
+ * hold the engine's pipes open.
+ */
+export function killGroup(child: ChildProcess): void {
+  try {
+    // Throws on Windows, which does not have process groups.
+    if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+  } catch {
+    child.kill("SIGKILL"); // the group does not exist
+  }
+}
+
+/** True when a process with this id exists, whoever owns it. */
+export function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    // The process exists but belongs to another user.
+    return error instanceof Error && "code" in error && error.code === "EPERM";
+  }
+}
+
+/**
+ * Exit code of an engine that found itself without the restrictions it was started with. Not one of Node's own codes,
+ * which are smaller, nor one that means a signal.
+ */
+export const UNRESTRICTED_EXIT_CODE = 78;
+
+/** The error message for the client. */
+export const UNRESTRICTED_REASON =
+  "The model cannot be loaded: the runtime of its engine lacks Node's permission model, or it is turned off, so a model file would get all rights of this user. Start Daybreak with Node 24.20 or later.";
+
+/**
+ * True when the permission model restricts this process. Other runtimes do not have it and silently ignore the flag
+ * that turns it on.
+ */
+export function isRestricted(permission: Permission | undefined = process.permission): boolean {
+  return permission !== undefined && !FORBIDDEN.some((right) => permission.has(right));
+}
+
+type Permission = Pick<typeof process.permission, "has">;
+
+const FORBIDDEN = ["fs.read", "fs.write", "child"] as const;

@@ -1,0 +1,38 @@
+/** The value of a JSON text; undefined for any other text. */
+export function tryJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Approximate length of a value as JSON, without writing it: counts names, texts and numbers, at least one per value. Not
+ * recursive, because the value may be nested to any depth.
+ */
+export function sizeOf(document: unknown): number {
+  const open = [document];
+  let size = 0;
+  while (open.length > 0) {
+    const value = open.pop();
+    size += 1;
+    if (typeof value === "string") size += value.length;
+    else if (typeof value === "object" && value !== null) {
+      for (const [name, field] of Object.entries(value)) {
+        if (!Array.isArray(value)) size += name.length;
+        open.push(field);
+      }
+    }
+  }
+  return size;
+}
+
+/** An object without the fields that are undefined. */
+export function withoutUndefined<Fields extends object>(
+  fields: Fields,
+): { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } {
+  const defined = Object.entries(fields).filter(([, value]) => value !== undefined);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- these are its fields
+  return Object.fromEntries(defined) as { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> };
+}

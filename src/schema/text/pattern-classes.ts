@@ -1,0 +1,243 @@
+import { BLANKS, LINE_ENDS } from "../code-point-set.ts";
+import { NotRegularError } from "../schema-errors.ts";
+import {
+  type CodePoints,
+  codePoints,
+  complementOf,
+  LAST_CODE_POINT,
+  oneCodePoint,
+  rangesOf,
+} from "./code-points.ts";
+
+const CONTROLS: Readonly<Record<string, number>> = { n: 10, t: 9, r: 13, f: 12, v: 11 };
+const HYPHEN = 0x2d;
+
+/** Reads a class of characters, after its `[`. */
+export function readClass(characters: PatternCharacters): CodePoints {
+  const isComplement = characters.take("^");
+  const ranges: [number, number][] = [];
+  while (!characters.take("]")) {
+    const first = readMember(characters);
+    const isRange = characters.takeMatch(/^-(?!\])/) !== undefined;
+    if (!isRange) {
+      ranges.push(...rangesOf(first));
+      continue;
+    }
+    const last = readMember(characters);
+    const [from, to] = [onlyPoint(first), onlyPoint(last)];
+    if (from !== undefined && to !== undefined) ranges.push([from, to]);
+    // Without the flag `u`, the hyphen beside a class such as \d is a hyphen.
+    else ranges.push(...rangesOf(first), [HYPHEN, HYPHEN], ...rangesOf(last));
+  }
+  const set = codePoints(ranges);
+  return isComplement ? complementOf(set) : set;
+}
+
+function onlyPoint(set: CodePoints): number | undefined {
+  return set.length === 2 && set[0] === set[1] ? set[0] : undefined;
+}
+
+function readMember(characters: PatternCharacters): CodePoints {
+  const next = characters.next();
+  return next === "\\" ? readEscape(characters, true) : oneCodePoint(next.codePointAt(0) ?? 0);
+}
+
+/**
+ * Reads an escape after its backslash, that is one character or one of several.
+ * @throws NotRegularError for a back-reference
+ */
+export function readEscape(characters: PatternCharacters, isInClass: boolean): CodePoints {
+  const { isStrict } = characters;
+  const letter = characters.next();
+  const known = classOfLetter(letter);
+  if (known) return known;
+  const control = CONTROLS[letter];
+  if (control !== undefined) return oneCodePoint(control);
+  switch (letter) {
+    case "b":
+      return oneCodePoint(8);
+    case "c": {
+      const found = characters.takeMatch(/^[a-zA-Z]/);
+      if (found) return oneCodePoint((found[0].codePointAt(0) ?? 0) % 32);
+      throw new NotRegularError(String.raw`it has \c without a letter`);
+    }
+    case "p":
+    case "P": {
+      if (!isStrict) break;
+      const set = pointsWithProperty(characters.takeMatch(/^\{([\w=]+)\}/)?.[1] ?? "");
+      return letter === "P" ? complementOf(set) : set;
+    }
+    case "x": {
+      const found = characters.takeMatch(/^[\da-fA-F]{2}/);
+      if (found) return oneCodePoint(Number.parseInt(found[0], 16));
+      break;
+    }
+    case "u":
+      return readUnicode(characters);
+    case "k":
+      if (!isStrict && !characters.hasNamedGroups) break;
+      throw new NotRegularError("it has a back-reference");
+    default:
+      if (/\d/.test(letter)) return readDigits(characters, letter, isInClass);
+  }
+  return oneCodePoint(letter.codePointAt(0) ?? 0);
+}
+
+function readUnicode(characters: PatternCharacters): CodePoints {
+  if (characters.isStrict) {
+    const braced = characters.takeMatch(/^\{([\da-fA-F]+)\}/);
+    if (braced) return oneCodePoint(Number.parseInt(braced[1] ?? "", 16));
+  }
+  const pair = characters.takeMatch(/^[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}/);
+  if (pair) {
+    const halves = pair[0].split(String.raw`\u`).map((half) => Number.parseInt(half, 16));
+    return oneCodePoint(String.fromCharCode(...halves).codePointAt(0) ?? 0);
+  }
+  const found = characters.takeMatch(/^[\da-fA-F]{4}/);
+  return oneCodePoint(found ? Number.parseInt(found[0], 16) : 0x75);
+}
+
+/** A back-reference, or without the flag `u` a character by its octal number. */
+function readDigits(characters: PatternCharacters, digit: string, isInClass: boolean): CodePoints {
+  const isNull = digit === "0" && characters.takeMatch(/^(?=\d)/) === undefined;
+  if (isNull) return oneCodePoint(0);
+  if (!isInClass && digit !== "0") throw new NotRegularError("it has a back-reference");
+  throw new NotRegularError("it has a character by its octal number");
+}
+
+/** Reads the characters of a pattern, whose syntax RegExp has checked. */
+export class PatternCharacters {
+  /** True when it is valid with the flag `u`. */
+  readonly isStrict: boolean;
+  readonly #characters: readonly string[];
+  readonly #groups: readonly string[];
+  #at = 0;
+
+  constructor(source: string, isStrict: boolean) {
+    this.isStrict = isStrict;
+    this.#characters = Array.from(source);
+    this.#groups = source.match(/\(\?<(?![=!])/g) ?? [];
+  }
+
+  /** True when groups have names: then `\k` refers to one also without the flag `u`. */
+  get hasNamedGroups(): boolean {
+    return this.#groups.length > 0;
+  }
+
+  peek(): string | undefined {
+    return this.#characters[this.#at];
+  }
+
+  next(): string {
+    const next = this.#characters[this.#at++];
+    if (next === undefined) throw new NotRegularError("it ends too early");
+    return next;
+  }
+
+  /** The character that was read last. */
+  before(): string {
+    return this.#characters[this.#at - 1] ?? "";
+  }
+
+  take(character: string): boolean {
+    if (this.peek() !== character) return false;
+    this.#at += 1;
+    return true;
+  }
+
+  takeAll(text: string): boolean {
+    if (this.#ahead(text.length) !== text) return false;
+    this.#at += text.length;
+    return true;
+  }
+
+  /** Takes what a regular expression finds here, within the next few characters. */
+  takeMatch(expression: RegExp): RegExpExecArray | undefined {
+    const found = expression.exec(this.#ahead(LONGEST_MATCH)) ?? undefined;
+    if (found) this.#at += found[0].length;
+    return found;
+  }
+
+  skipPast(character: string): void {
+    while (this.next() !== character);
+  }
+
+  /** Takes `*`, `+`, `?` or `{m,n}`. */
+  takeQuantifier(): [min: number, max: number] | undefined {
+    if (this.take("*")) return [0, Infinity];
+    if (this.take("+")) return [1, Infinity];
+    if (this.take("?")) return [0, 1];
+    const found = this.takeMatch(/^\{(\d+)(?:(,)(\d*))?\}/);
+    const min = Number(found?.[1] ?? 0);
+    if (min > MAX_LEAST || this.takeMatch(/^\{(?:\d+,)?\d{35}/))
+      throw new NotRegularError("it repeats something too many times");
+    if (!found) return undefined;
+    if (found[2] === undefined) return [min, min];
+    return [min, found[3] === "" ? Infinity : Number(found[3])];
+  }
+
+  #ahead(length: number): string {
+    return this.#characters.slice(this.#at, this.#at + length).join("");
+  }
+}
+
+/** Beyond, nothing that a model writes is long enough. */
+const MAX_LEAST = 1_000_000_000;
+/** A property with its longest name, or a quantifier with two large numbers. */
+const LONGEST_MATCH = 80;
+
+const DIGITS: CodePoints = [0x30, 0x39];
+const WORD: CodePoints = [0x30, 0x39, 0x41, 0x5a, 0x5f, 0x5f, 0x61, 0x7a];
+const BLANK_POINTS = codePoints(BLANKS);
+
+/** What `\w` matches. */
+export const WORD_POINTS = WORD;
+/** What `.` matches. */
+export const DOT_POINTS = complementOf(codePoints(LINE_ENDS));
+
+const CLASSES: Readonly<Record<string, CodePoints>> = {
+  d: DIGITS,
+  D: complementOf(DIGITS),
+  w: WORD,
+  W: complementOf(WORD),
+  s: BLANK_POINTS,
+  S: complementOf(BLANK_POINTS),
+};
+
+/** The code points of `\d`, `\D`, `\w`, `\W`, `\s` or `\S`, by their letter. */
+function classOfLetter(letter: string): CodePoints | undefined {
+  return Object.hasOwn(CLASSES, letter) ? CLASSES[letter] : undefined;
+}
+
+/** Properties that were asked for; so many that a client cannot fill the memory with them. */
+const knownProperties = new Map<string, CodePoints>();
+const MAX_KNOWN_PROPERTIES = 64;
+
+/**
+ * The code points that have a Unicode property.
+ * @param name as in `\p{name}`: "L", "Script=Greek"
+ * @throws NotRegularError when the runtime does not know it
+ */
+function pointsWithProperty(name: string): CodePoints {
+  const known = knownProperties.get(name);
+  if (known) return known;
+  let matcher: RegExp;
+  try {
+    matcher = new RegExp(`^\\p{${name}}`, "u");
+  } catch {
+    throw new NotRegularError(`it has the unknown property \\p{${name}}`);
+  }
+  const ranges: [number, number][] = [];
+  let first: number | undefined;
+  for (let point = 0; point <= LAST_CODE_POINT + 1; point += 1) {
+    const has = point <= LAST_CODE_POINT && matcher.test(String.fromCodePoint(point));
+    if (has) first ??= point;
+    else if (first !== undefined) {
+      ranges.push([first, point - 1]);
+      first = undefined;
+    }
+  }
+  const result = codePoints(ranges);
+  if (knownProperties.size < MAX_KNOWN_PROPERTIES) knownProperties.set(name, result);
+  return result;
+}

@@ -1,0 +1,218 @@
+import { describe, expect, test } from "vitest";
+import { AnswerDepth, ChunkReader, MAX_ANSWER_DEPTH } from "../../../../src/engine/core/answer-reader.ts";
+import type { CompletionChunk } from "../../../../src/engine/core/loop-request.ts";
+import type { GenerationEvent, OutputFormat } from "../../../../src/engine/protocol/generation.ts";
+
+function fold(
+  chunks: readonly CompletionChunk[],
+  options: { maxTokens?: number; topLogprobs?: number; timings?: boolean } = {},
+): GenerationEvent[] {
+  const reader = new ChunkReader({ maxTokens: undefined, topLogprobs: 0, ...options });
+  return [...chunks.flatMap((chunk) => [...reader.push(chunk)]), reader.finish()];
+}
+
+type Delta = NonNullable<NonNullable<CompletionChunk["choices"]>[0]["delta"]>;
+const delta = (content: Delta): CompletionChunk => ({ choices: [{ delta: content, finish_reason: null }] });
+const end = (finish_reason: string): CompletionChunk => ({ choices: [{ delta: {}, finish_reason }] });
+const at = (predicted_n: number, content: Delta): CompletionChunk => ({
+  ...delta(content),
+  timings: { prompt_ms: 2, predicted_ms: predicted_n, predicted_n, cache_n: 1 },
+});
+const usage: CompletionChunk = {
+  choices: [],
+  usage: { prompt_tokens: 9, completion_tokens: 4, prompt_tokens_details: { cached_tokens: 3 } },
+  timings: { prompt_ms: 12.5, predicted_ms: 30 },
+};
+
+const call = (index: number, part: object): CompletionChunk => delta({ tool_calls: [{ index, ...part }] });
+
+const figuresOf = (events: GenerationEvent[]): unknown[] =>
+  events.flatMap((event) => ("soFar" in event && event.soFar ? [event.soFar] : []));
+
+describe("the events of an answer", () => {
+  test("are its text, reason, usage and timings", () => {
+    expect(fold([delta({ content: "Hel" }), delta({ content: "lo" }), end("stop"), usage])).toEqual([
+      { type: "text-delta", text: "Hel" },
+      { type: "text-delta", text: "lo" },
+      {
+        type: "done",
+        reason: "stop",
+        usage: { promptTokens: 9, completionTokens: 4, cachedTokens: 3, reasoningTokens: 0 },
+        timings: { promptMs: 12.5, completionMs: 30 },
+      },
+    ]);
+  });
+
+  test("tell how many tokens were guessed, and how many of them were right", () => {
+    const timings = { prompt_ms: 1, predicted_ms: 1, draft_n: 12, draft_n_accepted: 7 };
+    expect(fold([end("stop"), { ...usage, timings }]).at(-1)).toMatchObject({
+      usage: { completionTokens: 4, guesses: { tokens: 12, kept: 7 } },
+    });
+  });
+
+  test("tell tokens and times with each piece, when asked", () => {
+    const chunks = [
+      { prompt_progress: { processed: 5, total: 5 } },
+      at(1, { reasoning_content: "hm" }),
+      at(3, { content: "yes" }),
+      at(4, { tool_calls: [{ index: 0, function: { name: "f", arguments: "{}" } }] }),
+      usage,
+    ];
+    expect(figuresOf(fold(chunks, { timings: true }))).toEqual(
+      [1, 3, 4].map((completionTokens) => ({
+        usage: { promptTokens: 5, completionTokens, cachedTokens: 1, reasoningTokens: 1 },
+        timings: { promptMs: 2, completionMs: completionTokens },
+      })),
+    );
+    expect(figuresOf(fold(chunks))).toEqual([]);
+  });
+
+  test("keep reasoning apart and count it", () => {
+    const events = fold([delta({ reasoning_content: "hm" }), delta({ content: "yes" }), end("stop"), usage]);
+    expect(events[0]).toEqual({ type: "reasoning-delta", text: "hm" });
+    expect(events.at(-1)).toMatchObject({ usage: { reasoningTokens: 1 } });
+  });
+
+  test("start each tool call once", () => {
+    const events = fold([
+      call(0, { id: "a", function: { name: "f", arguments: "" } }),
+      call(0, { function: { arguments: '{"x":' } }),
+      call(0, { function: { arguments: "1}" } }),
+      call(1, { id: "b", function: { name: "g", arguments: "{}" } }),
+      end("tool_calls"),
+      usage,
+    ]);
+    expect(events.slice(0, -1)).toEqual([
+      { type: "tool-call-start", index: 0, id: "a", name: "f" },
+      { type: "tool-call-delta", index: 0, arguments: '{"x":' },
+      { type: "tool-call-delta", index: 0, arguments: "1}" },
+      { type: "tool-call-start", index: 1, id: "b", name: "g" },
+      { type: "tool-call-delta", index: 1, arguments: "{}" },
+    ]);
+    expect(events.at(-1)).toMatchObject({ reason: "tool_calls" });
+  });
+
+  test("tell what was generated until a further call begins, where each token tells it", () => {
+    const timings = { prompt_ms: 5, predicted_ms: 40, predicted_n: 20, cache_n: 2 };
+    const events = fold([
+      { prompt_progress: { processed: 7, total: 7 } },
+      { ...call(0, { id: "a", function: { name: "f", arguments: "{}" } }), timings },
+      { ...call(1, { id: "b", function: { name: "g" } }), timings: { ...timings, predicted_n: 24 } },
+    ]);
+    expect(events[1]).not.toHaveProperty("soFar");
+    expect(events.find((event) => "id" in event && event.id === "b")).toMatchObject({
+      soFar: {
+        usage: { promptTokens: 7, completionTokens: 24, cachedTokens: 2, reasoningTokens: 0 },
+        timings: { promptMs: 5, completionMs: 40 },
+      },
+    });
+  });
+
+  test("give a tool call an id when the model's format has none", () => {
+    const [start] = fold([delta({ tool_calls: [{ index: 0, function: { name: "f" } }] })]);
+    expect(start).toMatchObject({
+      type: "tool-call-start",
+      id: expect.stringMatching(/^call_\w+$/),
+    });
+  });
+
+  test("come from raw completions as well", () => {
+    const events = fold([
+      { choices: [{ text: "raw", finish_reason: null }] },
+      { choices: [{ text: "", finish_reason: "length" }], ...usage },
+    ]);
+    expect(events[0]).toEqual({ type: "text-delta", text: "raw" });
+  });
+
+  test("report the progress of the prompt", () => {
+    expect(fold([{ prompt_progress: { processed: 3, total: 7 } }])[0]).toEqual({
+      type: "prompt-progress",
+      processed: 3,
+      total: 7,
+    });
+  });
+
+  test("name the stop sequence that was met", () => {
+    const stopped = { ...end("stop"), __verbose: { stopping_word: "END" } };
+    expect(fold([delta({ content: "x" }), stopped, usage]).at(-1)).toMatchObject({
+      reason: "stop",
+      stopSequence: "END",
+    });
+    expect(fold([{ ...end("stop"), __verbose: { stopping_word: "" } }]).at(-1)).not.toHaveProperty(
+      "stopSequence",
+    );
+  });
+
+  test("carry as many alternatives as were asked for, and the token that ends the text without any of it", () => {
+    const top_logprobs = [
+      { id: 1, token: "a", logprob: -0.1, bytes: [97] },
+      { id: 2, token: "b", logprob: -2, bytes: [98] },
+    ];
+    const entry = { id: 1, token: "a", logprob: -0.1, bytes: [97], top_logprobs };
+    const chunks: CompletionChunk[] = [
+      { choices: [{ delta: { content: "a" }, logprobs: { content: [entry] } }] },
+      { choices: [{ delta: {}, logprobs: { content: [{ id: 0, token: "", logprob: -1, bytes: [] }] } }] },
+    ];
+    const [first, ...rest] = fold(chunks, { topLogprobs: 1 });
+    expect(first).toMatchObject({
+      logprobs: [{ id: 1, token: "a", logprob: -0.1, bytes: [97], top: [{ id: 1, token: "a" }] }],
+    });
+    expect(rest).toMatchObject([
+      { type: "text-delta", text: "", logprobs: [{ token: "" }] },
+      { type: "done" },
+    ]);
+    expect(fold(chunks)[0]).toMatchObject({ logprobs: [{ token: "a", top: [] }] });
+  });
+
+  test("survive the loss of pieces and of the final one", () => {
+    const reader = new ChunkReader({ maxTokens: 2, topLogprobs: 0 });
+    expect([...reader.push(delta({ content: "a" })), reader.unreadable(), reader.finish()]).toMatchObject([
+      { type: "text-delta", text: "a" },
+      { type: "text-delta", text: "\uFFFD" },
+      { type: "done", reason: "length", usage: { completionTokens: 2 } },
+    ]);
+  });
+});
+
+const text = (piece: string): GenerationEvent => ({ type: "text-delta", text: piece });
+const answerDepthCall = (index: number, piece: string): GenerationEvent => ({
+  type: "tool-call-delta",
+  index,
+  arguments: piece,
+});
+const deepest = "[{".repeat(MAX_ANSWER_DEPTH / 2);
+
+function watch(format: OutputFormat, events: readonly GenerationEvent[]): () => void {
+  const depth = new AnswerDepth(format);
+  return () => events.forEach((event) => depth.check(event));
+}
+
+describe("the nesting of an answer", () => {
+  test.each([
+    ["JSON", { type: "json" }, [text(deepest), text("[")]],
+    ["a schema's", { type: "json_schema", schema: {} }, [text(`{"a": ${deepest}`)]],
+    [
+      "a tool call's, whatever the format",
+      { type: "text" },
+      [answerDepthCall(0, deepest), answerDepthCall(0, "["), answerDepthCall(0, "[")],
+    ],
+    ["that begins again behind a closed one", { type: "json" }, [text(`[[]${deepest}`)]],
+    ["behind a text with a quote in it", { type: "json" }, [text('["\\'), text('"",'), text(deepest)]],
+  ] as const)("stops one that is too deep: %s", (_, format, events) => {
+    expect(watch(format, events)).toThrow(`more than ${MAX_ANSWER_DEPTH} levels deep`);
+  });
+
+  test.each([
+    ["as deep as it may be", { type: "json" }, [text(deepest)]],
+    [
+      "with brackets in texts",
+      { type: "json" },
+      [text(`["${deepest}[[`), text(`${deepest}\\"`), text(deepest)],
+    ],
+    ["wide", { type: "json" }, [text(`[${"[],".repeat(500)}`)]],
+    ["of several tool calls", { type: "text" }, [answerDepthCall(0, deepest), answerDepthCall(1, deepest)]],
+    ["that is not JSON", { type: "text" }, [text(deepest), text(deepest)]],
+  ] as const)("accepts an answer that is not too deep: %s", (_, format, events) => {
+    expect(watch(format, events)).not.toThrow();
+  });
+});

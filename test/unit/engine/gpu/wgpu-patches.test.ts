@@ -1,0 +1,85 @@
+import fs from "node:fs";
+import { fileURLToPath } from "node:url";
+import vm from "node:vm";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { applyPatches } from "../../../../src/engine/core/worker-patches.ts";
+import { commandStreamPatches, queueWaitPatches } from "../../../../src/engine/gpu/wgpu-patches.ts";
+
+/** The package's scripts are texts in this file. */
+const SCRIPTS = fileURLToPath(
+  new URL("../../../../node_modules/@wllama/wllama/esm/index.js", import.meta.url),
+);
+
+test("llama.cpp's script takes the stream's patches beside the others", () => {
+  const script = fs.readFileSync(SCRIPTS, "utf8");
+  const patched = applyPatches(script, [...queueWaitPatches(1), ...commandStreamPatches(true)]);
+  expect(patched.match(/daybreakStream\.unexpected\(\)/g)).toHaveLength(4);
+  expect(patched.match(/daybreakStream\.forget\(\)/g)).toHaveLength(3);
+  expect(patched).toContain("mostRecordings:12");
+  expect(applyPatches(script, commandStreamPatches(false))).toContain("mostRecordings:0");
+});
+
+/** llama.cpp's own function that waits for a GPU, between the one before it and the one behind it. */
+const WAIT_ANY = /var _emwgpuWaitAny=function.*?;(?=_emwgpuWaitAny\.isAsync)/s;
+
+type WaitAny = (futures: bigint, count: bigint, timeout: bigint) => Promise<number>;
+
+/** The function with our patches, the number of a future whose work never ends, and one whose work has ended. */
+function waitAny(longestMs: number, timeoutMs: number): { wait: WaitAny; end: () => void } {
+  const script = fs.readFileSync(SCRIPTS, "utf8");
+  const [source = ""] = WAIT_ANY.exec(applyPatches(script, queueWaitPatches(longestMs))) ?? [];
+  const { promise, resolve } = Promise.withResolvers<number>();
+  const scope = {
+    setTimeout,
+    clearTimeout,
+    HEAP32: Int32Array.of(timeoutMs, timeoutMs),
+    growMemViews: () => {},
+    bigintToI53Checked: Number,
+    readI53FromI64: () => 7,
+    Asyncify: { handleAsync: async (run: () => Promise<number>) => await run() },
+    WebGPU: { Internals: { futures: { 7: promise } } },
+  };
+  return { wait: vm.runInNewContext(`${source};_emwgpuWaitAny`, scope), end: () => resolve(7) };
+}
+
+async function outcome(wait: Promise<number>, afterMs: number): Promise<unknown> {
+  let settled: unknown = "waits";
+  void wait.then((value) => (settled = value));
+  await vi.advanceTimersByTimeAsync(afterMs);
+  return settled;
+}
+
+describe("queue wait patches", () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  test("a wait for the GPU lasts as long as it may, and not llama.cpp's 30 s", async () => {
+    const { wait } = waitAny(100_000, 30_000);
+    const waiting = wait(0n, 1n, 4n);
+    expect(await outcome(waiting, 99_999)).toBe("waits");
+    expect(await outcome(waiting, 1)).toBe(undefined);
+  });
+
+  test("a wait for the GPU without a limit lasts for weeks", async () => {
+    const { wait } = waitAny(Number.POSITIVE_INFINITY, 30_000);
+    expect(await outcome(wait(0n, 1n, 4n), 20 * 24 * 60 * 60 * 1000)).toBe("waits");
+  });
+
+  test("what llama.cpp waits for otherwise stays as it is", async () => {
+    const { wait } = waitAny(100_000, 10);
+    expect(await outcome(wait(0n, 1n, 4n), 10)).toBe(undefined);
+  });
+
+  test("a wait that is over leaves no timer behind", async () => {
+    const { wait, end } = waitAny(100_000, 30_000);
+    const waiting = wait(0n, 1n, 4n);
+    end();
+    expect(await outcome(waiting, 0)).toBe(7);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});

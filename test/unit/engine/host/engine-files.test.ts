@@ -1,0 +1,69 @@
+import fs from "node:fs";
+import path from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { FileBlob } from "../../../../src/engine/host/engine-files.ts";
+import { temporaryFolder } from "../../../support/engine-fixture.ts";
+
+const folder = temporaryFolder();
+afterAll(() => fs.rmSync(folder, { recursive: true }));
+const file = path.join(folder, "digits");
+fs.writeFileSync(file, "0123456789");
+
+async function textOf(blob: FileBlob): Promise<string> {
+  return Buffer.from(await blob.arrayBuffer()).toString();
+}
+
+describe("a file as a blob", () => {
+  test.each([
+    [[], "0123456789"],
+    [[3], "3456789"],
+    [[3, 6], "345"],
+    [[-2], "89"],
+    [[0, -8], "01"],
+    [[6, 3], ""],
+    [[8, 100], "89"],
+    [[100], ""],
+  ] as [number[], string][])("is sliced by %j as a Blob is", async (range, expected) => {
+    expect(await new Blob(["0123456789"]).slice(...range).text()).toBe(expected);
+    expect(await textOf(FileBlob.open(file).slice(...range))).toBe(expected);
+  });
+
+  test("may be sliced again", async () => {
+    expect(await textOf(FileBlob.open(file).slice(2, 9).slice(1, 4))).toBe("345");
+  });
+
+  test("streams all its bytes", async () => {
+    const parts: Uint8Array[] = [];
+    for await (const part of FileBlob.open(file).slice(1).stream()) parts.push(part);
+    expect(Buffer.concat(parts).toString()).toBe("123456789");
+  });
+
+  test("reports what was read", async () => {
+    const reads: number[] = [];
+    await FileBlob.open(file, (bytes) => reads.push(bytes))
+      .slice(0, 4)
+      .arrayBuffer();
+    expect(reads).toEqual([4]);
+  });
+
+  test("knows sizes and reads places beyond 4 GiB", async () => {
+    const size = 5_000_000_000;
+    const huge = path.join(folder, "huge");
+    fs.writeFileSync(huge, "");
+    fs.truncateSync(huge, size); // sparse: takes no room
+    const fd = fs.openSync(huge, "r+");
+    fs.writeSync(fd, "end", size - 3);
+    fs.closeSync(fd);
+    const blob = FileBlob.open(huge);
+    expect(blob.size).toBe(size);
+    expect(await textOf(blob.slice(size - 3))).toBe("end");
+  });
+
+  test("fails when the file has become shorter", async () => {
+    const shrinking = path.join(folder, "shrinking");
+    fs.writeFileSync(shrinking, "0123456789");
+    const blob = FileBlob.open(shrinking);
+    fs.truncateSync(shrinking, 5);
+    await expect(blob.arrayBuffer()).rejects.toThrow(/truncated/);
+  });
+});

@@ -1,0 +1,76 @@
+import { lstat, mkdir, readdir, readFile, readlink, stat, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { placeInSnapshot } from "../../../../../src/models/hub/cache/repo-cache.ts";
+import { FILES_HAVE_LINKS } from "../../../../support/links.ts";
+import { temporaryFolder } from "../../temporary-folder.ts";
+
+async function scene() {
+  const root = await temporaryFolder();
+  const blob = path.join(root, "blobs", "digest");
+  const target = path.join(root, "snapshots", "commit", "deep", "x.gguf");
+  await mkdir(path.dirname(blob));
+  await writeFile(blob, "content");
+  return { blob, target, next: path.join(root, ".next") };
+}
+
+const refused = () => Promise.reject(Object.assign(new Error("operation not permitted"), { code: "EPERM" }));
+
+describe("placing a blob in a snapshot", () => {
+  it.skipIf(!FILES_HAVE_LINKS)("links to it by a relative path, so that the cache can be moved", async () => {
+    const { blob, target, next } = await scene();
+
+    await placeInSnapshot(blob, target, next);
+
+    expect(await readlink(target)).toBe(path.join("..", "..", "..", "blobs", "digest"));
+  });
+
+  it("replaces what was there, and leaves nothing else", async () => {
+    const { blob, target, next } = await scene();
+    await mkdir(path.dirname(target), { recursive: true });
+    await writeFile(target, "half a fi");
+
+    await placeInSnapshot(blob, target, next);
+
+    expect(await readFile(target, "utf8")).toBe("content");
+    expect(await readdir(path.dirname(target))).toEqual(["x.gguf"]);
+  });
+
+  it("does not mind what a killed process has left of its own attempt", async () => {
+    const { blob, target, next } = await scene();
+    await writeFile(next, "");
+
+    await placeInSnapshot(blob, target, next);
+
+    expect(await readFile(target, "utf8")).toBe("content");
+    expect(await readdir(path.dirname(next))).toEqual(["blobs", "snapshots"]);
+  });
+
+  it("gives it a second name where links are not allowed", async () => {
+    const { blob, target, next } = await scene();
+
+    await placeInSnapshot(blob, target, next, refused);
+
+    expect((await lstat(target)).isFile()).toBe(true);
+    expect((await stat(target)).ino).toBe((await stat(blob)).ino);
+    expect(await readdir(path.dirname(target))).toEqual(["x.gguf"]);
+  });
+
+  it("may do so twice", async () => {
+    const { blob, target, next } = await scene();
+    await placeInSnapshot(blob, target, next, refused);
+
+    await placeInSnapshot(blob, target, next, refused);
+
+    expect(await readdir(path.dirname(target))).toEqual(["x.gguf"]);
+  });
+
+  it("moves it where there are no second names either", async () => {
+    const { blob, target, next } = await scene();
+
+    await placeInSnapshot(blob, target, next, refused, refused);
+
+    expect(await readFile(target, "utf8")).toBe("content");
+    expect(await readdir(path.dirname(blob))).toEqual([]);
+  });
+});
