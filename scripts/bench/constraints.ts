@@ -6,7 +6,7 @@ import type { Engine } from "../../src/engine/engine.ts";
 import { prepareEngine } from "../../src/engine/engine-image.ts";
 import type { OutputFormat } from "../../src/engine/protocol/generation.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
-import { compileSchema } from "../../src/schema/compile-grammar.ts";
+import { compileSchema } from "../../src/grammar/compile-grammar.ts";
 import { REAL_SCHEMAS } from "../../test/conformance/real-schemas.ts";
 import { generated } from "../../test/support/generated.ts";
 import { ensureBenchModel } from "./cpu/bench-models.ts";

@@ -35,7 +35,7 @@ const SLOTS = 4;
 const PROMPT_TOKENS = 32;
 const BATCH_SIZE = 32;
 /** Prompts that are tried, and the share of tokens that must show as text, for a prompt to be measured. */
-const MOST_TRIES = 60;
+const MAX_TRIES = 60;
 const EVEN_SHARE = 0.8;
 
 const { values } = parseArgs({
@@ -141,7 +141,7 @@ async function timeToReady(model: string): Promise<number> {
  */
 async function evenPrompts(engine: EngineCore, tokens: number, wanted: number): Promise<string[]> {
   const prompts: string[] = [];
-  for (let salt = 0; salt < MOST_TRIES && prompts.length < wanted; salt++) {
+  for (let salt = 0; salt < MAX_TRIES && prompts.length < wanted; salt++) {
     const prompt = benchPrompt(PROMPT_TOKENS, salt);
     const timing = await measureInProcess(engine, { prompt, maxTokens: tokens }).catch(() => undefined);
     if (timing && timing.tokens === tokens && timing.pieces > EVEN_SHARE * tokens) prompts.push(prompt);

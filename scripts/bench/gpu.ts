@@ -3,7 +3,7 @@ import { existsSync, mkdirSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
-import { type AdapterChoice, chooseAdapter, title } from "../../src/engine/gpu/place-on-gpu.ts";
+import { type AdapterChoice, chooseAdapter, title } from "../../src/engine/gpu/offload-to-gpu.ts";
 import { probeGpu } from "../../src/engine/gpu/probe-gpu.ts";
 import {
   ensureBenchModel,
@@ -16,7 +16,7 @@ import { compareHostCosts, formatHostCosts } from "./gpu/compare-host-costs.ts";
 import { createEngineBench } from "./gpu/measure-engine.ts";
 import { installNative, isNativeInstalled, measureNative } from "./gpu/measure-native.ts";
 import { formatRates, type Rates, type Workload } from "./gpu/rates.ts";
-import { type BenchModelName, gigabytes, roomForModels } from "./gpu/room-for-models.ts";
+import { type BenchModelName, gigabytes, roomForModels } from "./gpu/memory-for-models.ts";
 
 const HELP = `Compares the speed of models on the CPU, on this machine's GPU through Dawn, and in native llama.cpp.
 

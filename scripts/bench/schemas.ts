@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { parseArgs } from "node:util";
-import { compileSchema } from "../../src/schema/compile-grammar.ts";
-import { SchemaError } from "../../src/schema/schema-errors.ts";
+import { compileSchema } from "../../src/grammar/compile-grammar.ts";
+import { SchemaError } from "../../src/grammar/schema-errors.ts";
 import { REAL_SCHEMAS } from "../../test/conformance/real-schemas.ts";
 import { readSuite } from "../../test/conformance/schema-suite.ts";
 import { markdownTable } from "./daemon/statistics.ts";

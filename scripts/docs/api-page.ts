@@ -1,8 +1,8 @@
 import type { z } from "zod";
 import { configSchema } from "../../src/config/schema.ts";
-import { documentedDialects } from "../../src/daemon/dialects.ts";
-import { connectQuery } from "../../src/dialects/management/page-routes.ts";
-import type { ManagementServices } from "../../src/dialects/management/management-services.ts";
+import { documentedApis } from "../../src/daemon/create-apis.ts";
+import { connectQuery } from "../../src/api/management/page-routes.ts";
+import type { ManagementServices } from "../../src/api/management/management-services.ts";
 import { describedFields } from "./described-fields.ts";
 import { openApiPath } from "../../src/http/route.ts";
 import type { Route } from "../../src/http/route.ts";
@@ -100,7 +100,7 @@ All frames except \`pong\` have the chat's \`id\`, and each chat ends with one \
 
 /** The text of docs/api.md. */
 export function apiPage(): string {
-  const routes = documentedDialects(describedServices()).flatMap((dialect) => dialect.routes);
+  const routes = documentedApis(describedServices()).flatMap((dialect) => dialect.routes);
   const rows = routes.map(
     (route) => `| ${route.method} | \`${openApiPath(route.path)}\` | ${route.summary} |`,
   );

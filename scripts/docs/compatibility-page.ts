@@ -1,8 +1,8 @@
-import { messageRequestSchema } from "../../src/dialects/anthropic/message-schema.ts";
-import { chatCompletionRequestSchema } from "../../src/dialects/openai/chat-schema.ts";
-import { completionRequestSchema } from "../../src/dialects/openai/completion-request.ts";
-import { embeddingsRequestSchema, rerankRequestSchema } from "../../src/dialects/openai/embeddings.ts";
-import { responseRequestSchema } from "../../src/dialects/openai/responses/response-schema.ts";
+import { messageRequestSchema } from "../../src/api/anthropic/message-schema.ts";
+import { chatCompletionRequestSchema } from "../../src/api/openai/chat-schema.ts";
+import { completionRequestSchema } from "../../src/api/openai/completion-request.ts";
+import { embeddingsRequestSchema, rerankRequestSchema } from "../../src/api/openai/embeddings.ts";
+import { responseRequestSchema } from "../../src/api/openai/responses/response-schema.ts";
 import { fieldTable } from "./field-table.ts";
 
 const PROSE = `# Compatible APIs

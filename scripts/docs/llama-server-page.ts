@@ -1,7 +1,7 @@
 import {
   completionRequestSchema,
   infillRequestSchema,
-} from "../../src/dialects/llama-server/completion-request.ts";
+} from "../../src/api/llama-server/completion-request.ts";
 import { fieldTable } from "./field-table.ts";
 
 const PROSE = `# The routes of llama-server

@@ -1,10 +1,10 @@
-import { chatRequestSchema } from "../../src/dialects/ollama/ollama-chat.ts";
-import { createRequestSchema, pullRequestSchema } from "../../src/dialects/ollama/ollama-create.ts";
-import { embeddingsRequestSchema, embedRequestSchema } from "../../src/dialects/ollama/ollama-embed.ts";
-import { generateRequestSchema } from "../../src/dialects/ollama/ollama-generate.ts";
-import { optionsSchema } from "../../src/dialects/ollama/ollama-options.ts";
-import { showRequestSchema } from "../../src/dialects/ollama/information-routes.ts";
-import { copyRequestSchema, deleteRequestSchema } from "../../src/dialects/ollama/store-routes.ts";
+import { chatRequestSchema } from "../../src/api/ollama/ollama-chat.ts";
+import { createRequestSchema, pullRequestSchema } from "../../src/api/ollama/ollama-create.ts";
+import { embeddingsRequestSchema, embedRequestSchema } from "../../src/api/ollama/ollama-embed.ts";
+import { generateRequestSchema } from "../../src/api/ollama/ollama-generate.ts";
+import { optionsSchema } from "../../src/api/ollama/ollama-options.ts";
+import { showRequestSchema } from "../../src/api/ollama/information-routes.ts";
+import { copyRequestSchema, deleteRequestSchema } from "../../src/api/ollama/store-routes.ts";
 import { fieldTable } from "./field-table.ts";
 
 const PROSE = `# The API of Ollama

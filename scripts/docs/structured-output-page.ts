@@ -1,8 +1,8 @@
-import { KEYWORDS } from "../../src/schema/keywords.ts";
+import { KEYWORDS } from "../../src/grammar/keywords.ts";
 
 const INTRODUCTION = `# Structured output
 
-<!-- Made by scripts/docs/generate.ts from src/schema/keywords.ts and scripts/docs/structured-output-page.ts. -->
+<!-- Made by scripts/docs/generate.ts from src/grammar/keywords.ts and scripts/docs/structured-output-page.ts. -->
 
 An answer that has to fit a JSON Schema fits it: the schema is compiled into a grammar, so the model can write nothing else, and what a grammar cannot say is checked before the answer is sent.
 

@@ -15,7 +15,7 @@ interface FoundFunction {
 const LEAST_SIMILARITY = 0.6;
 
 /** A body whose length differs by more than this is not looked at where names do not help. */
-const MOST_GROWTH = 1.5;
+const MAX_GROWTH = 1.5;
 
 /** Finds functions of one module in another; alignments are made once for each pair. */
 export class FunctionFinder {
@@ -59,7 +59,7 @@ export class FunctionFinder {
       Array.from(this.after.module.bodies, (_, at) => at + this.after.module.importedFunctions).filter(
         (each) => {
           const other = this.#size(this.after, each);
-          return other <= size * MOST_GROWTH && size <= other * MOST_GROWTH;
+          return other <= size * MAX_GROWTH && size <= other * MAX_GROWTH;
         },
       ),
     );

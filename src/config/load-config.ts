@@ -221,7 +221,7 @@ function explainIssues(
 }
 
 /** Letters that a slip of the fingers changes. */
-const MOST_SLIPS = 2;
+const MAX_SLIPS = 2;
 
 /** The option that somebody may have meant with a name that is none: misspelled, or without its table. */
 export function similarOption(name: string): string | undefined {
@@ -231,7 +231,7 @@ export function similarOption(name: string): string | undefined {
   const [nearest] = names
     .map((each) => ({ each, slips: slips(name, each) }))
     .toSorted((one, other) => one.slips - other.slips);
-  return nearest && nearest.slips <= MOST_SLIPS && nearest.slips < name.length / 2 ? nearest.each : undefined;
+  return nearest && nearest.slips <= MAX_SLIPS && nearest.slips < name.length / 2 ? nearest.each : undefined;
 }
 
 /** Letters to insert, remove, replace or swap with the next one. */

@@ -2,17 +2,17 @@ import { z } from "zod";
 import { withoutUndefined } from "../json/json-values.ts";
 
 /** No model is trained for more tokens than this; a larger number is a mistake. */
-const MOST_TOKENS = 16 * 1024 * 1024;
+const MAX_TOKENS = 16 * 1024 * 1024;
 /** Larger steps gain nothing, and cancellation waits for a whole one. */
-const MOST_STEP_TOKENS = 8192;
+const MAX_STEP_TOKENS = 8192;
 /** The base of models that were trained for millions of tokens is a hundredth of this. */
-const MOST_ROPE_BASE = 1e10;
+const MAX_ROPE_BASE = 1e10;
 /** Stretches positions a thousandfold. */
 const LEAST_ROPE_SCALE = 0.001;
 /** llama.cpp's defaults are 1 and 32 rotations. */
-const MOST_ROTATIONS = 1000;
+const MAX_ROTATIONS = 1000;
 /** Ten times the attention that the model was trained with. */
-const MOST_ATTENTION = 10;
+const MAX_ATTENTION = 10;
 
 /** Formats of keys and values in the KV cache. */
 const KV_CACHE_TYPES = ["f32", "f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"] as const;
@@ -40,7 +40,7 @@ export const loadSettingsSchema = z.object({
   batchSize: z
     .int()
     .min(1)
-    .max(MOST_STEP_TOKENS)
+    .max(MAX_STEP_TOKENS)
     .optional()
     .describe("Prompt tokens processed in one step; chosen by the model's size unless set."),
   ropeScaling: z
@@ -50,7 +50,7 @@ export const loadSettingsSchema = z.object({
   ropeFreqBase: z
     .number()
     .min(1)
-    .max(MOST_ROPE_BASE)
+    .max(MAX_ROPE_BASE)
     .optional()
     .describe("Base frequency of RoPE; the model's unless set."),
   ropeFreqScale: z
@@ -62,7 +62,7 @@ export const loadSettingsSchema = z.object({
   yarnOrigCtx: z
     .int()
     .min(1)
-    .max(MOST_TOKENS)
+    .max(MAX_TOKENS)
     .optional()
     .describe("YaRN: tokens of context that the model was trained for; as the GGUF file says unless set."),
   yarnExtFactor: z
@@ -74,19 +74,19 @@ export const loadSettingsSchema = z.object({
   yarnAttnFactor: z
     .number()
     .gt(0)
-    .max(MOST_ATTENTION)
+    .max(MAX_ATTENTION)
     .optional()
     .describe("YaRN: factor of the attention's magnitude; the model's, otherwise 1, unless set."),
   yarnBetaFast: z
     .number()
     .gt(0)
-    .max(MOST_ROTATIONS)
+    .max(MAX_ROTATIONS)
     .optional()
     .describe("YaRN: rotations above which a dimension is extrapolated; 32 unless set."),
   yarnBetaSlow: z
     .number()
     .gt(0)
-    .max(MOST_ROTATIONS)
+    .max(MAX_ROTATIONS)
     .optional()
     .describe("YaRN: rotations below which a dimension is interpolated; 1 unless set."),
   contextShift: z
@@ -98,13 +98,13 @@ export const loadSettingsSchema = z.object({
   numKeep: z
     .int()
     .min(-1)
-    .max(MOST_TOKENS)
+    .max(MAX_TOKENS)
     .optional()
     .describe("First tokens that context_shift never drops; -1: the whole prompt. 0 unless set."),
   cacheReuse: z
     .int()
     .min(0)
-    .max(MOST_TOKENS)
+    .max(MAX_TOKENS)
     .optional()
     .describe(
       "Least tokens of a part of a prompt that is taken from the KV cache although what precedes it has changed, which alters answers a little; 0, which is off, unless set.",

@@ -4,20 +4,20 @@ import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import { ConfigError } from "../config/config-error.ts";
 import type { Config } from "../config/schema.ts";
-import type { ManagementServices } from "../dialects/management/management-services.ts";
+import type { ManagementServices } from "../api/management/management-services.ts";
 import type { EngineImage } from "../engine/engine-image.ts";
 import type { StartEngine } from "../engine/engine.ts";
 import { checkHeapLimit, estimateMemory, type MemoryEstimate } from "../engine/estimate-memory.ts";
 import type { GpuFinder } from "../engine/gpu/gpu-finder.ts";
 import { guardGpu } from "../engine/gpu/gpu-guard.ts";
 import { bytesOnGpu, partOnCpu, usableMemory } from "../engine/gpu/gpu-memory.ts";
-import { placeOnGpu } from "../engine/gpu/place-on-gpu.ts";
+import { offloadToGpu } from "../engine/gpu/offload-to-gpu.ts";
 import { checkUserLimits } from "../engine/machine-limits.ts";
 import type { EngineSpec } from "../engine/protocol/engine-spec.ts";
 import { createTensorQuantizer } from "../engine/quantize/quantize-tensors.ts";
 import { createEngineStarter } from "../engine/start-engine.ts";
 import { createTemplateTrial } from "../engine/try-template.ts";
-import type { SandboxFinder } from "../engine/walls/sandbox-finder.ts";
+import type { SandboxFinder } from "../engine/sandbox/sandbox-finder.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { reportFailure } from "../events/report-failure.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
@@ -81,7 +81,7 @@ export async function createModels(
         onFallback: (model, reason) => events.emit({ type: "gpu-abandoned", model, reason }),
       }),
       placeLayers: async (gguf, spec, layers, taken) =>
-        await placeOnGpu(gpu, spec, gguf, {
+        await offloadToGpu(gpu, spec, gguf, {
           layers,
           memory: config.gpu.memory,
           replay: config.gpu.replay,

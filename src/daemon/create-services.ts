@@ -11,18 +11,18 @@ import { BatchRoom } from "../batches/batch-service.ts";
 import type { Batches } from "../batches/batch-store.ts";
 import type { RunOutcome } from "../batches/batch.ts";
 import type { Config } from "../config/schema.ts";
-import type { MachineMemory, ManagementServices } from "../dialects/management/management-services.ts";
-import type { OpenFile } from "../dialects/management/model-file-routes.ts";
+import type { MachineMemory, ManagementServices } from "../api/management/management-services.ts";
+import type { OpenFile } from "../api/management/model-file-routes.ts";
 import { EngineImage, fallbackFolders } from "../engine/engine-image.ts";
 import { GpuFinder, type GpuState } from "../engine/gpu/gpu-finder.ts";
-import { SandboxFinder } from "../engine/walls/sandbox-finder.ts";
+import { SandboxFinder } from "../engine/sandbox/sandbox-finder.ts";
 import { ServiceError, throwExhaustion } from "../errors/service-error.ts";
 import { type ServiceEvent, ServiceEvents } from "../events/service-events.ts";
 import type { Life } from "../http/errors.ts";
 import { REQUEST_LINE } from "../http/middleware/request-log.ts";
 import { createInference } from "../inference/create-inference.ts";
 import type { Inference } from "../inference/inference.ts";
-import type { MakeElsewhere } from "../inference/schema-compiler.ts";
+import type { MakeOffThread } from "../inference/schema-compiler.ts";
 import { memoryTotal, residentBytes } from "../machine/memory.ts";
 import { createMetrics } from "../metrics/create-metrics.ts";
 import type { ScrapedGauges } from "../metrics/scraped-gauges.ts";
@@ -30,7 +30,7 @@ import type { Model } from "../models/model.ts";
 import type { Models } from "../models/models.ts";
 import { Activity } from "./activity/activity.ts";
 import { createModels } from "./create-models.ts";
-import { BATCH_FORMATS } from "./dialects.ts";
+import { BATCH_FORMATS } from "./create-apis.ts";
 import { GrammarThread } from "./grammars/grammar-thread.ts";
 import { BrowserScripts, compatWasm, pageFile, readDefaultModels } from "./package-files.ts";
 import { packageVersion } from "./package-version.ts";
@@ -133,7 +133,7 @@ export async function createServices(
   const batches = fleet?.batches({ ...batchParts, own: ownBatches }) ?? ownBatches;
   if (fleet?.peers) store.usePeers(fleet.peers);
   const grammars = new GrammarThread();
-  const makeElsewhere: MakeElsewhere = (work, signal) => grammars.make(work, signal);
+  const makeElsewhere: MakeOffThread = (work, signal) => grammars.make(work, signal);
   const ownInference: Inference = createInference({
     models: ownModels,
     metrics,

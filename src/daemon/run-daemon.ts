@@ -1,9 +1,9 @@
 import { accessSync, constants, mkdirSync } from "node:fs";
 import type { Logger } from "pino";
 import type { LoadedConfig } from "../config/load-config.ts";
-import { isRefused, natsTrouble } from "../dialects/management/machine-schemas.ts";
-import type { ManagementServices } from "../dialects/management/management-services.ts";
-import { title } from "../engine/gpu/place-on-gpu.ts";
+import { isRefused, natsTrouble } from "../api/management/machine-schemas.ts";
+import type { ManagementServices } from "../api/management/management-services.ts";
+import { title } from "../engine/gpu/offload-to-gpu.ts";
 import { isSystemError, ServiceError } from "../errors/service-error.ts";
 import { writeRefusal } from "../files/file-operations.ts";
 import { isLoopbackAddress } from "../http/client-address.ts";
@@ -33,7 +33,7 @@ export async function runDaemon(
   const logger = createLogger(config.log, stderr, activity.log);
   const announce = createAnnouncer(config.log, stdout);
   using held = new DisposableStack();
-  held.use(catchStrays(logger));
+  held.use(logUnhandledErrors(logger));
   if (file !== undefined) logger.info({ file }, "configuration read");
   for (const warning of warnings) logger.warn(warning);
   const warning = cacheWarning(config.cache_dir);
@@ -142,7 +142,7 @@ export function cacheWarning(folder: string): string | undefined {
 }
 
 /** More lines within {@link WINDOW_MS} are only counted: a repeated error must not fill the disk. */
-const MOST_LINES = 10;
+const MAX_LINES = 10;
 const WINDOW_MS = 60_000;
 
 /**
@@ -152,7 +152,7 @@ const WINDOW_MS = 60_000;
  * measures limit the damage: models run in their own processes, files are written atomically, and requests have deadlines
  * that release what they hold.
  */
-export function catchStrays(logger: Pick<Logger, "error">): Disposable {
+export function logUnhandledErrors(logger: Pick<Logger, "error">): Disposable {
   let lines = 0;
   let hushed = 0;
   let windowEnd = 0;
@@ -164,7 +164,7 @@ export function catchStrays(logger: Pick<Logger, "error">): Disposable {
       lines = 0;
       hushed = 0;
     }
-    if (lines++ < MOST_LINES)
+    if (lines++ < MAX_LINES)
       logger.error({ err }, "Bug in the daemon, please report it; the daemon keeps running");
     else hushed++;
   };

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Config } from "../config/schema.ts";
 import { type App, createApp } from "../http/app.ts";
-import type { ManagementServices } from "../dialects/management/management-services.ts";
+import type { ManagementServices } from "../api/management/management-services.ts";
 import { userLimits } from "../machine/user-limits.ts";
 import { connectionLimits } from "./connection-gate.ts";
 import { batchLineRunner } from "./run-batch-line.ts";
-import { createDialects } from "./dialects.ts";
+import { createApis } from "./create-apis.ts";
 import { createServices, type DaemonContext, type DaemonServices } from "./create-services.ts";
 import { HttpListener } from "./http-listener.ts";
 import { httpUrl, isNamedPipe, listenIpc, listenTcp, SocketUnavailableError } from "./listen.ts";
@@ -56,7 +56,7 @@ export async function startDaemon(
     shutdown,
     ...(activity && { activity }),
   });
-  const app = createApp(services, createDialects(services));
+  const app = createApp(services, createApis(services));
   const maxMessageBytes = config.http.body_limit;
   const connections = connectionLimits(userLimits().descriptors);
   const shared = { maxMessageBytes, logger };

@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 import { exhaustedResource, isSystemError, ServiceError } from "../errors/service-error.ts";
 import { FIRST_INPUT_ON } from "./channel/parent-channel.ts";
 import { programCacheVariables } from "./gpu/program-cache.ts";
-import type { ProcessStart, Wall } from "./walls/wall.ts";
+import type { ProcessStart, Sandbox } from "./sandbox/sandbox.ts";
 
 /** Starts a process with the pipes of a {@link ChildChannel}. */
 export type SpawnEngine = (
@@ -29,7 +29,7 @@ interface LaunchOptions {
   /** For an engine that uses a GPU. */
   readonly gpu?: EngineGpu | undefined;
   /** Not used with a GPU, because drivers need more access. */
-  readonly wall?: Wall | undefined;
+  readonly wall?: Sandbox | undefined;
   readonly spawn: SpawnEngine;
 }
 
@@ -168,7 +168,7 @@ export function readableCode(): string[] {
   const webp = findPackage("@jsquash/webp");
   const folders = [
     import.meta.dirname,
-    ...["async", "errors", "json", "machine", "schema"].map((room) =>
+    ...["async", "errors", "json", "machine", "grammar"].map((room) =>
       path.join(import.meta.dirname, "..", room),
     ),
     path.join(import.meta.dirname, "..", "..", "wasm"),

@@ -10,7 +10,7 @@ import { findDawn } from "./gpu/probe-gpu.ts";
 import { launchEngine, type SpawnEngine, spawnEngine } from "./launch.ts";
 import { loadEngine } from "./load-engine.ts";
 import { type EngineSpec, engineSpecSchema } from "./protocol/engine-spec.ts";
-import type { Wall } from "./walls/wall.ts";
+import type { Sandbox } from "./sandbox/sandbox.ts";
 
 export interface EngineStarterOptions {
   /** Longest time without progress while a model loads, in milliseconds. */
@@ -29,7 +29,7 @@ export interface EngineStarterOptions {
   /** Folder in which a GPU's driver keeps compiled programs; the default is where it does by itself. */
   readonly programCache?: string;
   /** Finds the wall for engines; the default is none. */
-  readonly findWall?: () => Promise<Wall | undefined>;
+  readonly findWall?: () => Promise<Sandbox | undefined>;
 }
 
 /** Creates the function that starts engines with these settings. */

@@ -1,5 +1,5 @@
-import type { AnswerToken } from "../dialects/native/native-answer-fields.ts";
-import type { ExperimentResult } from "../dialects/native/experiment.ts";
+import type { AnswerToken } from "../api/native/native-answer-fields.ts";
+import type { ExperimentResult } from "../api/native/experiment.ts";
 
 /** How two results of an experiment compare. */
 export interface Comparison {

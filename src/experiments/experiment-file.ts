@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { experimentRequestSchema, experimentResultSchema } from "../dialects/native/experiment.ts";
-import type { AnswerToken } from "../dialects/native/native-answer-fields.ts";
+import { experimentRequestSchema, experimentResultSchema } from "../api/native/experiment.ts";
+import type { AnswerToken } from "../api/native/native-answer-fields.ts";
 import { ServiceError } from "../errors/service-error.ts";
 
 /** Version of the format. */

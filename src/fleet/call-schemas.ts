@@ -4,7 +4,7 @@ import {
   doneEventSchema,
   generationEventSchema,
   generationInputSchema,
-  givenTokensSchema,
+  prefixTokensSchema,
   MAX_TOP_LOGPROBS,
   outputFormatSchema,
   samplingSchema,
@@ -66,7 +66,7 @@ const generateSchema = z.object({
   /** Also tell the tokens of the answer by their number; absent: the one who asks does not know of it. */
   wantsChosen: z.boolean().optional(),
   /** What the answer begins with. A machine that does not know of it says the same tokens itself, as a rule. */
-  given: givenTokensSchema.optional(),
+  given: prefixTokensSchema.optional(),
   /** Answers before it that did not fit; absent: the one who asks does not know of them. */
   failedTries: count.optional(),
   cachePrompt: z.boolean().optional(),
@@ -191,7 +191,7 @@ export const reportSchema = z.discriminatedUnion("type", [
     type: z.literal("events"),
     events: z.array(eventSchema),
     tokens: z.array(tokenLogprobSchema).optional(),
-    chosen: z.object({ ids: givenTokensSchema, replaced: count, failedTries: count.optional() }).optional(),
+    chosen: z.object({ ids: prefixTokensSchema, replaced: count, failedTries: count.optional() }).optional(),
   }),
   z.object({ type: z.literal("answer"), answer: z.unknown() }),
   /** It refuses to begin: the reason for another machine to be asked. */

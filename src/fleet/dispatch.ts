@@ -1,18 +1,18 @@
 import { ServiceError } from "../errors/service-error.ts";
 import type { Models } from "../models/models.ts";
-import { isLost, mayWorkElsewhere, notContinued, toClient } from "./failover.ts";
+import { isLost, mayWorkOnAnother, notContinued, toClient } from "./failover.ts";
 import {
-  type Beat,
-  type CardModel,
+  type Heartbeat,
+  type MemberModel,
   findIn,
   inOrder,
   isSame,
   type ModelKey,
-  type Place,
-  type PlacedMachine,
-  placesOf,
+  type Candidate,
+  type CandidateMachine,
+  candidatesFor,
 } from "./members.ts";
-import { type Mark, PromptMemory } from "./prefix-affinity.ts";
+import { type PrefixHash, PromptMemory } from "./prefix-affinity.ts";
 import type { Presence } from "./presence.ts";
 import type { SelfDescription } from "./self-description.ts";
 import { WaitingLine } from "./wait-queue.ts";
@@ -48,7 +48,7 @@ export interface DispatchOptions {
 }
 
 export interface BeginOptions {
-  readonly marks: readonly Mark[];
+  readonly marks: readonly PrefixHash[];
   readonly signal: AbortSignal;
   /** False: it runs beside what has a slot. */
   readonly needsSlot?: boolean;
@@ -63,7 +63,10 @@ export class Dispatch {
   readonly #options: DispatchOptions;
   readonly #memory = new PromptMemory();
   readonly #lines = new Map<string, WaitingLine>();
-  readonly #opened = new Map<string, { beat: Beat | undefined; readonly byAlias: Map<string, number> }>();
+  readonly #opened = new Map<
+    string,
+    { beat: Heartbeat | undefined; readonly byAlias: Map<string, number> }
+  >();
   /** By model: requests that are about to begin on this machine. */
   readonly #beginning = new Map<string, number>();
   readonly #timer: NodeJS.Timeout;
@@ -134,7 +137,7 @@ export class Dispatch {
     const isElsewhere = found !== undefined && found.alias === wanted && found.adapter === undefined;
     const own = exact ?? (wanted === undefined || isElsewhere ? undefined : await this.#ownModel(wanted));
     if (own === "busy") return undefined;
-    const isShared = (model: CardModel): boolean =>
+    const isShared = (model: MemberModel): boolean =>
       others.some(({ card }) => card.models.some((each) => isSame(each, model)));
     if (own) return isShared(own) ? { ...keyOf(own), alias: own.alias, adapter: undefined } : undefined;
     return found && { ...keyOf(found.model), alias: found.alias, adapter: found.adapter };
@@ -147,9 +150,9 @@ export class Dispatch {
    */
   async begin<Result extends object>(
     model: FoundModel,
-    work: (place: Place) => Promise<Result>,
+    work: (place: Candidate) => Promise<Result>,
     options: BeginOptions,
-  ): Promise<{ readonly place: Place; readonly result: Result }> {
+  ): Promise<{ readonly place: Candidate; readonly result: Result }> {
     const { signal, isFurther = false, continues } = options;
     const { presence } = this.#options;
     const patience = new Patience(continues, presence);
@@ -161,17 +164,17 @@ export class Dispatch {
   }
 
   /** A request that was begun on another machine is over. */
-  ended({ machine, name }: Place): void {
+  ended({ machine, name }: Candidate): void {
     this.#count(machine, name, -1);
     this.wake();
   }
 
   async #attempt<Result extends object>(
     model: FoundModel,
-    work: (place: Place) => Promise<Result>,
+    work: (place: Candidate) => Promise<Result>,
     { marks, signal, needsSlot = true, continues }: BeginOptions,
     patience: Patience,
-  ): Promise<{ place: Place; result: Result } | undefined> {
+  ): Promise<{ place: Candidate; result: Result } | undefined> {
     const { presence } = this.#options;
     const places = this.#places(model).filter(({ engine }) => !continues || engine === continues.engine);
     const free = places.filter(({ isFree }) => isFree || !needsSlot);
@@ -197,7 +200,7 @@ export class Dispatch {
         // One that refuses counts as full until its next beat.
         if (!place.isLocal) this.#count(place.machine, place.name, isBusy ? ALL_SLOTS : -1);
         signal.throwIfAborted();
-        if (!mayWorkElsewhere(error)) throw error;
+        if (!mayWorkOnAnother(error)) throw error;
         if (isLost(error)) patience.hasLost = true;
         if (isBusy) mayWait = true;
         else failure ??= error;
@@ -210,17 +213,17 @@ export class Dispatch {
     throw toClient(failure ?? this.missing(model.alias) ?? gone(model.alias));
   }
 
-  #places(key: ModelKey): Place[] {
+  #places(key: ModelKey): Candidate[] {
     const { self, presence } = this.#options;
-    const machines: PlacedMachine[] = [self, ...presence.machines];
+    const machines: CandidateMachine[] = [self, ...presence.machines];
     for (const [id, { beat }] of this.#opened) {
       // The machine has counted for itself.
       if (beat !== presence.get(id)?.beat) this.#opened.delete(id);
     }
-    return placesOf(key, machines, self.card.id, (machine, alias) => this.#openedAt(machine, alias));
+    return candidatesFor(key, machines, self.card.id, (machine, alias) => this.#openedAt(machine, alias));
   }
 
-  #isFree({ machine, name, unused }: Place): boolean {
+  #isFree({ machine, name, unused }: Candidate): boolean {
     return this.#openedAt(machine, name) < unused;
   }
 
@@ -251,7 +254,7 @@ export class Dispatch {
   }
 
   /** The model of this machine with another name; "busy" while it is being downloaded. */
-  async #ownModel(name: string): Promise<CardModel | "busy" | undefined> {
+  async #ownModel(name: string): Promise<MemberModel | "busy" | undefined> {
     const { models, self } = this.#options;
     try {
       const { alias } = await models.get(name);

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { MOST_GIVEN_TOKENS } from "../engine/protocol/generation.ts";
+import { MAX_GIVEN_TOKENS } from "../engine/protocol/generation.ts";
 import type { ErrorCode } from "../errors/error-codes.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { toError } from "../errors/to-error.ts";
@@ -19,7 +19,7 @@ import { AnswerDiffers, type Transcript } from "./transcript.ts";
 type DoneEvent = Extract<InferenceEvent, { type: "done" }>;
 
 /** Moves of one answer: what moves more often is itself what ends machines. */
-const MOST_MOVES = 5;
+const MAX_MOVES = 5;
 
 /** An answer that a machine is giving. */
 export interface Giving {
@@ -113,7 +113,7 @@ export class MovingAnswer implements AsyncIterableIterator<InferenceEvent, undef
     const { again, transcript, tokens, deadline, logger, account } = this.#options;
     this.#giving.leave();
     this.#moves += 1;
-    if (deadline.signal.aborted || !mayWorkElsewhere(error) || this.#moves > MOST_MOVES) {
+    if (deadline.signal.aborted || !mayWorkOnAnother(error) || this.#moves > MAX_MOVES) {
       this.#end(toClient(error));
       throw toClient(error);
     }
@@ -202,7 +202,7 @@ const OF_THE_MACHINE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 ]);
 
 /** Whether it is worth asking another machine after this failure. */
-export function mayWorkElsewhere(error: unknown): boolean {
+export function mayWorkOnAnother(error: unknown): boolean {
   return isLost(error) || (error instanceof ServiceError && OF_THE_MACHINE.has(error.code));
 }
 
@@ -247,7 +247,7 @@ export class AnswerTokens {
   /** What the next machine goes on from: the beginning, where no tokens are known. */
   get begun(): Pick<InferenceRequest, "given" | "failedTries"> {
     const failedTries = this.#failedTries;
-    const isKnown = this.#ids.length > 0 && this.#ids.length <= MOST_GIVEN_TOKENS;
+    const isKnown = this.#ids.length > 0 && this.#ids.length <= MAX_GIVEN_TOKENS;
     return { failedTries, ...(isKnown && { given: [...this.#ids] }) };
   }
 
@@ -263,7 +263,7 @@ export class AnswerTokens {
       // One that has not gone on from these tokens, but begun again, may say others.
       if (this.#ids[this.#told] !== id) this.#ids.length = this.#told;
       // One more than can be given says that there are too many.
-      if (this.#ids.length > MOST_GIVEN_TOKENS) return;
+      if (this.#ids.length > MAX_GIVEN_TOKENS) return;
       this.#ids[this.#told] = id;
       this.#told += 1;
     }

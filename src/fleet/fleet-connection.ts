@@ -11,7 +11,7 @@ import {
 } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import type { Config } from "../config/schema.ts";
-import { isRefused, natsTrouble } from "../dialects/management/machine-schemas.ts";
+import { isRefused, natsTrouble } from "../api/management/machine-schemas.ts";
 import { reasonOf } from "../errors/reason-of.ts";
 import { ServiceError } from "../errors/service-error.ts";
 
@@ -218,7 +218,7 @@ const RECONNECT_MS = 1000;
 const CONNECT_TIMEOUT_MS = 5000;
 /** How often the connection is tried while nothing comes, and how often that may fail. */
 const PING_MS = 2000;
-const MOST_LOST_PINGS = 2;
+const MAX_LOST_PINGS = 2;
 
 interface NatsOptions extends NodeConnectionOptions {
   readonly servers: string[];
@@ -245,7 +245,7 @@ export function natsOptions({ nats = "", name, prefix, tls_ca: authority }: Conf
     reconnectTimeWait: RECONNECT_MS,
     timeout: CONNECT_TIMEOUT_MS,
     pingInterval: PING_MS,
-    maxPingOut: MOST_LOST_PINGS,
+    maxPingOut: MAX_LOST_PINGS,
   };
 }
 

@@ -12,13 +12,13 @@ import type {
 } from "../inference/inference.ts";
 import { type FollowWork, RequestAccounting } from "../inference/request-accounting.ts";
 import { readyFormat } from "../inference/response-format.ts";
-import { grammarMaker, type MakeElsewhere } from "../inference/schema-compiler.ts";
+import { grammarMaker, type MakeOffThread } from "../inference/schema-compiler.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { SHORT_CALLS, type ShortCall } from "./call-schemas.ts";
 import type { Dispatch, FoundModel } from "./dispatch.ts";
 import { AnswerTokens, type Giving, MovingAnswer } from "./failover.ts";
-import type { Place } from "./members.ts";
-import { type Mark, promptMarks } from "./prefix-affinity.ts";
+import type { Candidate } from "./members.ts";
+import { type PrefixHash, prefixHashes } from "./prefix-affinity.ts";
 import {
   beginRemote,
   encodeGenerate,
@@ -37,7 +37,7 @@ interface FleetInferenceOptions extends FleetAnswersOptions {
   readonly local: Inference;
   /** Whether what is asked for now can wait for everything else. */
   readonly isBackground: () => boolean;
-  readonly makeElsewhere: MakeElsewhere;
+  readonly makeElsewhere: MakeOffThread;
 }
 
 /** What requests other than generations have in common. */
@@ -167,7 +167,7 @@ export class FleetInference implements Inference {
     const model = await this.#find(request.model);
     if (!model) return await this.#alone(request, locally(request));
     const needsSlot = NEEDS_SLOT.has(op);
-    const work = async (place: Place): Promise<{ answer: Answer }> => {
+    const work = async (place: Candidate): Promise<{ answer: Answer }> => {
       if (place.isLocal) return { answer: await locally({ ...request, mayWait: false }) };
       using deadline = new Deadline(signal, config.engine.request_timeout);
       const call = openCall(calls, place, model, encodeShort(op, request), needsSlot, deadline.signal);
@@ -208,7 +208,7 @@ interface FleetAnswersOptions {
 interface Wish {
   readonly model: FoundModel;
   readonly request: SentRequest;
-  readonly marks: readonly Mark[];
+  readonly marks: readonly PrefixHash[];
   readonly transcript: Transcript;
   readonly tokens: AnswerTokens;
 }
@@ -237,7 +237,7 @@ class FleetAnswers {
   ): Promise<InferenceStream> {
     const [transcript, tokens] = [new Transcript(), new AnswerTokens()];
     const movable = repeatable(request, transcript, tokens);
-    const marks = promptMarks(model.files, request);
+    const marks = prefixHashes(model.files, request);
     const { place, result } = await this.#options.dispatch.begin<Giving>(
       model,
       async (each) => await this.#give(each, model, each.isLocal ? request : movable, signal),
@@ -249,7 +249,12 @@ class FleetAnswers {
   }
 
   /** Has a machine begin to answer. */
-  async #give(place: Place, model: FoundModel, request: SentRequest, signal: AbortSignal): Promise<Giving> {
+  async #give(
+    place: Candidate,
+    model: FoundModel,
+    request: SentRequest,
+    signal: AbortSignal,
+  ): Promise<Giving> {
     const { local, calls, dispatch } = this.#options;
     if (place.isLocal) {
       const stream = await local.generate({ ...request, mayWait: false }, signal);
@@ -273,7 +278,7 @@ class FleetAnswers {
 
   #moving(
     { model, request, marks, transcript, tokens }: Wish,
-    place: Place,
+    place: Candidate,
     giving: Giving,
     arrivedAt: number,
     signal: AbortSignal,

@@ -1,13 +1,19 @@
-import type { FleetMachine, FleetReport } from "../dialects/management/fleet-routes.ts";
+import type { FleetMachine, FleetReport } from "../api/management/fleet-routes.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { type Model, NO_SETTINGS } from "../models/model.ts";
 import type { Models } from "../models/models.ts";
-import { type Beat, type Card, type CardModel, findIn, type PlacedMachine } from "./members.ts";
+import {
+  type Heartbeat,
+  type MemberInfo,
+  type MemberModel,
+  findIn,
+  type CandidateMachine,
+} from "./members.ts";
 
 /** The models of this machine, with those that only other machines have in lists and descriptions. */
 export function withFleetModels(
   local: Models,
-  others: () => readonly PlacedMachine[],
+  others: () => readonly CandidateMachine[],
   missing: (name: string) => ServiceError | undefined,
 ): Models {
   const list: Models["list"] = async () => {
@@ -89,7 +95,7 @@ function managedElsewhere({ alias, source }: Model, cause: unknown): ServiceErro
   );
 }
 
-function describe(model: CardModel | undefined, others: readonly PlacedMachine[]): Model | undefined {
+function describe(model: MemberModel | undefined, others: readonly CandidateMachine[]): Model | undefined {
   if (!model) return undefined;
   const having = others.filter(({ card }) => card.models.some(({ alias }) => alias === model.alias));
   const { vision, audio } = model.capabilities;
@@ -129,8 +135,8 @@ function describe(model: CardModel | undefined, others: readonly PlacedMachine[]
 /** What a daemon's routes tell of the fleet: this machine first, then the others by name. */
 export function fleetReport(
   { isConnected, problem }: { readonly isConnected: boolean; readonly problem?: string | undefined },
-  self: { readonly card: Card; readonly beat: Beat },
-  others: readonly { readonly card: Card; readonly beat: Beat }[],
+  self: { readonly card: MemberInfo; readonly beat: Heartbeat },
+  others: readonly { readonly card: MemberInfo; readonly beat: Heartbeat }[],
 ): FleetReport {
   const sorted = others.toSorted((a, b) => a.card.name.localeCompare(b.card.name));
   return {
@@ -141,7 +147,7 @@ export function fleetReport(
   };
 }
 
-function machine({ card, beat }: { card: Card; beat: Beat }, isSelf: boolean): FleetMachine {
+function machine({ card, beat }: { card: MemberInfo; beat: Heartbeat }, isSelf: boolean): FleetMachine {
   const loaded = new Map(beat.loaded.map((each) => [each.alias, each]));
   const speeds = new Map(beat.speeds.map((each) => [each.alias, each]));
   const { id, name, version, engine, processor, gpus, memory } = card;

@@ -8,9 +8,9 @@ import {
   type StoredMsg,
 } from "@nats-io/jetstream";
 import type { Logger } from "pino";
-import { RecordsAway, type SharedRecords } from "../dialects/services.ts";
+import { RecordsUnreachable, type SharedRecords } from "../api/services.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
-import { codeOf, removeMessages, whyAway } from "./jetstream/jetstream-errors.ts";
+import { codeOf, removeMessages, unreachableReason } from "./jetstream/jetstream-errors.ts";
 import { makeStream, PreparedStreams, type SharingLog } from "./jetstream/streams.ts";
 
 /** How long OpenAI's service keeps responses. */
@@ -19,9 +19,9 @@ const KEPT_MS = 30 * 24 * 60 * 60 * 1000;
 const STREAM_BYTES = [512, 128, 32].map((mebibytes) => mebibytes * 1024 * 1024);
 /** Of a message, which the server limits to 1 MiB unless it is told otherwise. */
 const PIECE_BYTES = 512 * 1024;
-const MOST_PIECES = 32;
+const MAX_PIECES = 32;
 /** A record that is longer stays on its machine. */
-const MOST_BYTES = 32 * 1024 * 1024;
+const MAX_BYTES = 32 * 1024 * 1024;
 /** An answer waits this long for the place of records, and after a failure none does for a while. */
 const TIMEOUT_MS = 2000;
 const PAUSE_MS = 10_000;
@@ -89,7 +89,7 @@ export class JetStreamRecords implements SharedRecords {
     const packed = await pack(record);
     await this.#attempt(async (manager) => {
       const count = Math.max(1, Math.ceil(packed.length / PIECE_BYTES));
-      if (record.length > MOST_BYTES || count > MOST_PIECES) {
+      if (record.length > MAX_BYTES || count > MAX_PIECES) {
         this.#logger.debug({ name, bytes: record.length }, "fleet: a record is too long for other machines");
         return;
       }
@@ -112,7 +112,7 @@ export class JetStreamRecords implements SharedRecords {
     });
   }
 
-  async get(name: string): Promise<Uint8Array | RecordsAway | undefined> {
+  async get(name: string): Promise<Uint8Array | RecordsUnreachable | undefined> {
     return await this.#attempt(async (manager) => {
       const [head, isErased] = await Promise.all([
         this.#read(manager, this.#subject(name, 0)),
@@ -120,7 +120,7 @@ export class JetStreamRecords implements SharedRecords {
       ]);
       if (isErased) return undefined;
       const count = head?.[0] ?? 0;
-      if (head === undefined || count === 0 || count > MOST_PIECES) return undefined;
+      if (head === undefined || count === 0 || count > MAX_PIECES) return undefined;
       const rest = await Promise.all(
         Array.from({ length: count - 1 }, (_, index) => this.#read(manager, this.#subject(name, index + 1))),
       );
@@ -128,11 +128,11 @@ export class JetStreamRecords implements SharedRecords {
       const found = rest.filter((piece) => piece !== undefined);
       if (found.length < rest.length) return undefined;
       const packed = Buffer.concat([head.subarray(HEAD_BYTES), ...found]);
-      return await unpack(packed, { maxOutputLength: MOST_BYTES }).catch(() => undefined);
+      return await unpack(packed, { maxOutputLength: MAX_BYTES }).catch(() => undefined);
     });
   }
 
-  async erase(name: string): Promise<RecordsAway | undefined> {
+  async erase(name: string): Promise<RecordsUnreachable | undefined> {
     const failure = await this.#attempt(async (manager): Promise<undefined> => {
       // First: whatever happens after it, the record is not there any more.
       const { seq } = await manager
@@ -144,7 +144,7 @@ export class JetStreamRecords implements SharedRecords {
     return this.#streams.areThere === undefined ? undefined : failure;
   }
 
-  async isErased(name: string): Promise<boolean | RecordsAway> {
+  async isErased(name: string): Promise<boolean | RecordsUnreachable> {
     return (await this.#attempt((manager) => this.#wasErased(manager, name))) ?? false;
   }
 
@@ -184,7 +184,7 @@ export class JetStreamRecords implements SharedRecords {
   /** Undefined where there is no place for records. Tells once that they are not kept. */
   async #attempt<Result>(
     action: (manager: JetStreamManager) => Promise<Result>,
-  ): Promise<Result | RecordsAway | undefined> {
+  ): Promise<Result | RecordsUnreachable | undefined> {
     const { nats } = this.#connection;
     if (!nats) return this.#away(undefined);
     if (performance.now() < this.#pausedUntil) return this.#away(this.#why);
@@ -199,10 +199,10 @@ export class JetStreamRecords implements SharedRecords {
     }
   }
 
-  #away(error: unknown): RecordsAway | undefined {
+  #away(error: unknown): RecordsUnreachable | undefined {
     if (this.#streams.areThere === false) return undefined;
     const pausedMs = Math.max(RETRY_MS, this.#pausedUntil - performance.now());
-    return new RecordsAway(whyAway(error, this.#connection), Math.ceil(pausedMs / 1000));
+    return new RecordsUnreachable(unreachableReason(error, this.#connection), Math.ceil(pausedMs / 1000));
   }
 
   /** Learns whether the fleet has JetStream, before it matters. */

@@ -1,25 +1,25 @@
-import { isRefused, natsTrouble } from "../dialects/management/machine-schemas.ts";
+import { isRefused, natsTrouble } from "../api/management/machine-schemas.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
-import { type Beat, type Card, NOT_DESCRIBED, type PlacedMachine } from "./members.ts";
+import { type Heartbeat, type MemberInfo, NOT_DESCRIBED, type CandidateMachine } from "./members.ts";
 
 /** No fleet has as many. */
-const MOST_MACHINES = 4096;
+const MAX_MACHINES = 4096;
 /** Bytes of messages that are kept of all machines together. */
-const MOST_BYTES = 64 * 1024 * 1024;
+const MAX_BYTES = 64 * 1024 * 1024;
 
 /** What has been heard of another machine. */
 export interface Known {
-  readonly beat: Beat;
-  readonly card: Card | undefined;
+  readonly beat: Heartbeat;
+  readonly card: MemberInfo | undefined;
   /** When it last sent a beat. */
   readonly seenAt: number;
 }
 
 interface Kept {
-  beat: Beat;
+  beat: Heartbeat;
   beatBytes: number;
-  card: Card | undefined;
+  card: MemberInfo | undefined;
   cardBytes: number;
   seenAt: number;
 }
@@ -45,7 +45,7 @@ export class KnownMachines {
   }
 
   /** A machine has sent a beat. @param bytes of the message */
-  heard(beat: Beat, bytes: number, now: number): void {
+  heard(beat: Heartbeat, bytes: number, now: number): void {
     const kept = this.#byId.get(beat.id) ?? {
       beat,
       beatBytes: 0,
@@ -62,7 +62,7 @@ export class KnownMachines {
   }
 
   /** A machine has sent its card; one that has been forgotten meanwhile stays so. @param bytes of the message */
-  describe(card: Card, bytes: number): void {
+  describe(card: MemberInfo, bytes: number): void {
     const kept = this.#byId.get(card.id);
     if (!kept) return;
     this.#bytes += bytes - kept.cardBytes;
@@ -86,7 +86,7 @@ export class KnownMachines {
   }
 
   #makeRoom(): void {
-    while (this.#byId.size > MOST_MACHINES || this.#bytes > MOST_BYTES) {
+    while (this.#byId.size > MAX_MACHINES || this.#bytes > MAX_BYTES) {
       let oldest: Kept | undefined;
       for (const kept of this.#byId.values()) if (!oldest || kept.seenAt < oldest.seenAt) oldest = kept;
       if (!oldest) return;
@@ -98,30 +98,30 @@ export class KnownMachines {
 /** What a machine had that is gone for longer nobody has. */
 const KEPT_MS = 3_600_000;
 /** Machines that are kept, of at most a card's bytes each; of more that leave at once, those that have left first are forgotten. */
-const MOST_KEPT = 64;
+const MAX_KEPT = 64;
 
 /** The machines that have just left, or fallen silent. Times are in milliseconds since any origin. */
 export class Departures {
-  readonly #byName = new Map<string, { readonly machine: PlacedMachine; readonly at: number }>();
+  readonly #byName = new Map<string, { readonly machine: CandidateMachine; readonly at: number }>();
 
   /** A machine is gone. */
-  left(machine: PlacedMachine, now: number): void {
+  left(machine: CandidateMachine, now: number): void {
     const { name, revision } = machine.card;
     if (revision === NOT_DESCRIBED) return;
     // The last one to leave is the last of the map.
     this.#byName.delete(name);
     this.#byName.set(name, { machine, at: now });
     const [first] = this.#byName.keys();
-    if (this.#byName.size > MOST_KEPT && first !== undefined) this.#byName.delete(first);
+    if (this.#byName.size > MAX_KEPT && first !== undefined) this.#byName.delete(first);
   }
 
   /** A machine has told what it has, again or for the first time: its id is another one after each start, its name is not. */
-  came({ name, revision }: Pick<Card, "name" | "revision">): void {
+  came({ name, revision }: Pick<MemberInfo, "name" | "revision">): void {
     if (revision !== NOT_DESCRIBED) this.#byName.delete(name);
   }
 
   /** Those that have left within so many milliseconds. */
-  lately(now: number, millis = KEPT_MS): readonly PlacedMachine[] {
+  lately(now: number, millis = KEPT_MS): readonly CandidateMachine[] {
     for (const [name, { at }] of this.#byName) if (now - at >= KEPT_MS) this.#byName.delete(name);
     return [...this.#byName.values()].filter(({ at }) => now - at < millis).map(({ machine }) => machine);
   }

@@ -12,17 +12,17 @@ export const PROTOCOL = 1;
 export const NOT_DESCRIBED = 0;
 
 /** Of a message with a card: hundreds of models; what is longer is not read. */
-export const MOST_CARD_BYTES = 256 * 1024;
+export const MAX_CARD_BYTES = 256 * 1024;
 /** Of a message with a beat. */
-export const MOST_BEAT_BYTES = 64 * 1024;
+export const MAX_HEARTBEAT_BYTES = 64 * 1024;
 /** Longest name of a model, file, processor or GPU. */
-const MOST_CHARACTERS = 1024;
+const MAX_CHARACTERS = 1024;
 /** More than fit into a message. */
-const MOST_MODELS = 10_000;
-const MOST_GPUS = 64;
-const MOST_ADAPTERS = 16;
+const MAX_MODELS = 10_000;
+const MAX_GPUS = 64;
+const MAX_ADAPTERS = 16;
 
-const text = z.string().max(MOST_CHARACTERS);
+const text = z.string().max(MAX_CHARACTERS);
 const count = z.int().min(0);
 const bytes = z.number().min(0);
 /** Random, for one run of a daemon. */
@@ -63,16 +63,16 @@ const cardModelSchema = z.object({
     json: z.boolean(),
   }),
   contextSize: count,
-  adapters: z.array(text).max(MOST_ADAPTERS),
+  adapters: z.array(text).max(MAX_ADAPTERS),
   modifiedAt: z.number().min(0),
   isDefault: z.boolean(),
 });
-export type CardModel = z.infer<typeof cardModelSchema>;
+export type MemberModel = z.infer<typeof cardModelSchema>;
 
 const gpuSchema = z.object({ name: text, backend: text, memory: bytes.optional() });
 
 /** What rarely changes. Other machines ask for it when a beat has a revision that they do not know. */
-export const cardSchema = z.object({
+export const memberInfoSchema = z.object({
   protocol: z.literal(PROTOCOL),
   id: idSchema,
   revision: count,
@@ -81,12 +81,12 @@ export const cardSchema = z.object({
   /** SHA-256 of the engine's WebAssembly: equal ones generate equal texts. */
   engine: text,
   processor: z.object({ name: text, system: text, usable: count, cores: count }),
-  gpus: z.array(gpuSchema).max(MOST_GPUS),
+  gpus: z.array(gpuSchema).max(MAX_GPUS),
   /** Bytes of the machine, and those that models may use. */
   memory: z.object({ total: bytes, models: bytes }),
-  models: z.array(cardModelSchema).max(MOST_MODELS),
+  models: z.array(cardModelSchema).max(MAX_MODELS),
 });
-export type Card = z.infer<typeof cardSchema>;
+export type MemberInfo = z.infer<typeof memberInfoSchema>;
 
 const loadedSchema = z.object({
   alias: text,
@@ -105,17 +105,17 @@ const speedSchema = z.object({
 });
 
 /** Sent twice a second by each machine, and once more when it leaves. */
-export const beatSchema = z.object({
+export const heartbeatSchema = z.object({
   protocol: z.int(),
   id: idSchema,
   revision: count,
   state: z.enum(["ready", "draining", "gone"]),
   /** Bytes that models use. */
   memoryUsed: bytes,
-  loaded: z.array(loadedSchema).max(MOST_MODELS),
-  speeds: z.array(speedSchema).max(MOST_MODELS),
+  loaded: z.array(loadedSchema).max(MAX_MODELS),
+  speeds: z.array(speedSchema).max(MAX_MODELS),
 });
-export type Beat = z.infer<typeof beatSchema>;
+export type Heartbeat = z.infer<typeof heartbeatSchema>;
 
 /** The same model: the same files with the same settings. */
 export interface ModelKey {
@@ -124,13 +124,13 @@ export interface ModelKey {
 }
 
 /** A machine with what it has told. */
-export interface PlacedMachine {
-  readonly card: Card;
-  readonly beat: Beat;
+export interface CandidateMachine {
+  readonly card: MemberInfo;
+  readonly beat: Heartbeat;
 }
 
 /** A machine that could answer. */
-export interface Place {
+export interface Candidate {
   /** Its id. */
   readonly machine: string;
   /** What people call it. */
@@ -159,12 +159,12 @@ export interface Place {
  * The machines that have a model.
  * @param opened by machine: requests that this one has sent there, less those that have ended, since its last beat
  */
-export function placesOf(
+export function candidatesFor(
   key: ModelKey,
-  machines: readonly PlacedMachine[],
+  machines: readonly CandidateMachine[],
   selfId: string,
   opened: (machine: string, alias: string) => number,
-): Place[] {
+): Candidate[] {
   return machines.flatMap(({ card, beat }) => {
     const model = card.models.find((each) => isSame(each, key));
     if (!model || beat.state !== "ready") return [];
@@ -192,7 +192,7 @@ export function placesOf(
   });
 }
 
-export function isSame(model: Pick<CardModel, "files" | "settings">, key: ModelKey): boolean {
+export function isSame(model: Pick<MemberModel, "files" | "settings">, key: ModelKey): boolean {
   return model.files === key.files && model.settings === key.settings;
 }
 
@@ -201,10 +201,10 @@ export function isSame(model: Pick<CardModel, "files" | "settings">, key: ModelK
  * has read most of the prompt, then this one, which needs no network, then by free slots and speed.
  * @param known characters of the prompt that a machine has read before
  */
-export function inOrder(places: readonly Place[], known: ReadonlyMap<string, number>): Place[] {
+export function inOrder(places: readonly Candidate[], known: ReadonlyMap<string, number>): Candidate[] {
   // A speed that nobody has measured is as good as the best: otherwise it never would be.
   const fastest = Math.max(1, ...places.map(({ speed }) => speed));
-  const rank = (place: Place): readonly number[] => [
+  const rank = (place: Candidate): readonly number[] => [
     Number(place.isLoaded),
     known.get(place.machine) ?? 0,
     Number(place.isLocal),
@@ -219,13 +219,16 @@ function compare(a: readonly number[], b: readonly number[]): number {
 }
 
 interface NamedModel {
-  readonly model: CardModel;
+  readonly model: MemberModel;
   readonly alias: string;
   readonly adapter: string | undefined;
 }
 
 /** The model that a name means on other machines, best one that is loaded; without a name a default model. */
-export function findIn(machines: readonly PlacedMachine[], name: string | undefined): NamedModel | undefined {
+export function findIn(
+  machines: readonly CandidateMachine[],
+  name: string | undefined,
+): NamedModel | undefined {
   const found = machines.flatMap(({ card, beat }) => {
     const named = card.models.map((model) => meant(model, name)).find((each) => each !== undefined);
     if (!named) return [];
@@ -237,7 +240,7 @@ export function findIn(machines: readonly PlacedMachine[], name: string | undefi
   return best?.named;
 }
 
-function meant(model: CardModel, name: string | undefined): NamedModel | undefined {
+function meant(model: MemberModel, name: string | undefined): NamedModel | undefined {
   const { alias, spec, adapters, isDefault } = model;
   if (name === undefined) return isDefault ? { model, alias, adapter: undefined } : undefined;
   if (name === alias || name === spec || name === `${alias}:latest`)

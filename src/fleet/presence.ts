@@ -1,14 +1,14 @@
 import type { Logger } from "pino";
 import {
-  type Beat,
-  beatSchema,
-  type Card,
-  cardSchema,
+  type Heartbeat,
+  heartbeatSchema,
+  type MemberInfo,
+  memberInfoSchema,
   findIn,
-  MOST_BEAT_BYTES,
-  MOST_CARD_BYTES,
+  MAX_HEARTBEAT_BYTES,
+  MAX_CARD_BYTES,
   NOT_DESCRIBED,
-  type PlacedMachine,
+  type CandidateMachine,
   PROTOCOL,
 } from "./members.ts";
 import type { ServiceError } from "../errors/service-error.ts";
@@ -28,21 +28,21 @@ const RESTART_MS = 60_000;
 /** How long a machine may take to send its card. */
 const CARD_MS = 2000;
 /** Machines that are asked for their card at the same time; further ones are after their next beat. */
-const MOST_ASKED = 256;
+const MAX_ASKED = 256;
 /** Machines of other versions, and of the same name, that are told of. */
-const MOST_STRANGERS = 256;
+const MAX_STRANGERS = 256;
 
 /** Another machine of the fleet. */
 export interface Machine {
-  readonly card: Card;
-  readonly beat: Beat;
+  readonly card: MemberInfo;
+  readonly beat: Heartbeat;
 }
 
 interface PresenceOptions {
   readonly connection: FleetConnection;
   readonly logger: Logger;
   /** What this machine tells of itself. */
-  readonly self: { readonly card: Card; readonly beat: Beat };
+  readonly self: { readonly card: MemberInfo; readonly beat: Heartbeat };
   /** Milliseconds since any origin. */
   readonly now?: () => number;
 }
@@ -74,7 +74,7 @@ export class Presence {
     const { connection, self } = options;
     connection.listen(connection.subject("presence"), (data) => this.#read(data));
     connection.listen(connection.subject("card", self.card.id), (_data, _subject, reply) =>
-      reply?.(fittingCard(self.card, Math.min(MOST_CARD_BYTES, connection.maxPayload))),
+      reply?.(fittingCard(self.card, Math.min(MAX_CARD_BYTES, connection.maxPayload))),
     );
     connection.onChange(() => {
       if (connection.isConnected) {
@@ -104,7 +104,7 @@ export class Presence {
   }
 
   /** Those that have left or fallen silent within the last hour, and are not back. */
-  get departed(): readonly PlacedMachine[] {
+  get departed(): readonly CandidateMachine[] {
     return this.#departures.lately(this.#now());
   }
 
@@ -170,7 +170,7 @@ export class Presence {
   }
 
   #read(data: Uint8Array): void {
-    const beat = data.length <= MOST_BEAT_BYTES ? readJson(beatSchema, data) : undefined;
+    const beat = data.length <= MAX_HEARTBEAT_BYTES ? readJson(heartbeatSchema, data) : undefined;
     if (!beat) return;
     if (beat.id === this.#options.self.card.id) return this.#readOwn(data);
     if (beat.protocol !== PROTOCOL) return this.#meetStranger(beat);
@@ -192,12 +192,12 @@ export class Presence {
   }
 
   async #askForCard(id: string): Promise<void> {
-    if (this.#asked.has(id) || this.#asked.size >= MOST_ASKED) return;
+    if (this.#asked.has(id) || this.#asked.size >= MAX_ASKED) return;
     this.#asked.add(id);
     const { connection, logger } = this.#options;
     try {
       const answer = await connection.ask(connection.subject("card", id), new Uint8Array(), CARD_MS);
-      const card = answer.length <= MOST_CARD_BYTES ? readJson(cardSchema, answer) : undefined;
+      const card = answer.length <= MAX_CARD_BYTES ? readJson(memberInfoSchema, answer) : undefined;
       if (card?.id !== id) throw new Error("its card is not valid");
       const known = this.#known.get(id);
       // It has left meanwhile.
@@ -237,9 +237,9 @@ export class Presence {
   }
 
   /** Lists of machines and their measurements tell them apart by their names. */
-  #compareNames({ id, name }: Card): void {
+  #compareNames({ id, name }: MemberInfo): void {
     const { self, logger } = this.#options;
-    if (name !== self.card.name || this.#namesakes.has(id) || this.#namesakes.size >= MOST_STRANGERS) return;
+    if (name !== self.card.name || this.#namesakes.has(id) || this.#namesakes.size >= MAX_STRANGERS) return;
     this.#namesakes.add(id);
     logger.warn(
       { machine: name, id },
@@ -248,8 +248,8 @@ export class Presence {
   }
 
   /** A machine whose version works differently is told of once. */
-  #meetStranger({ id, protocol }: Beat): void {
-    if (this.#strangers.has(id) || this.#strangers.size >= MOST_STRANGERS) return;
+  #meetStranger({ id, protocol }: Heartbeat): void {
+    if (this.#strangers.has(id) || this.#strangers.size >= MAX_STRANGERS) return;
     this.#strangers.add(id);
     this.#options.logger.warn(
       { id, protocol },
@@ -264,7 +264,7 @@ export class Presence {
 }
 
 /** A card that others take: the last models are left out when there are too many. */
-function fittingCard(card: Card, maxBytes: number): Uint8Array {
+function fittingCard(card: MemberInfo, maxBytes: number): Uint8Array {
   const whole = writeJson(card);
   if (whole.length <= maxBytes) return whole;
   let left = maxBytes - writeJson({ ...card, models: [] }).length;

@@ -4,7 +4,7 @@ import type { ShortCall } from "./call-schemas.ts";
 import type { z } from "zod";
 import type { FoundModel } from "./dispatch.ts";
 import { encodeValue } from "./wire-format.ts";
-import type { Place } from "./members.ts";
+import type { Candidate } from "./members.ts";
 import { MachineLost, type RemoteCall, type RemoteCalls } from "./remote-calls.ts";
 
 /** A request that another machine can read. */
@@ -33,7 +33,7 @@ export function encodeShort(op: ShortCall, request: object): Uint8Array {
 /** Asks the machine of a place for what `body` says. */
 export function openCall(
   calls: RemoteCalls,
-  place: Place,
+  place: Candidate,
   { files, settings, adapter }: FoundModel,
   body: Uint8Array,
   needsSlot: boolean,

@@ -21,8 +21,8 @@ export const WINDOW_BYTES = 256 * 1024;
 /** What has been read is told after so many bytes, and with each sign of life. */
 const TELL_BYTES = WINDOW_BYTES / 4;
 /** Bytes that one report may have: the vectors of thousands of texts. */
-const MOST_REPORT_BYTES = 256 * 1024 * 1024;
-const MOST_REPORT_VALUES = MOST_REPORT_BYTES / 16;
+const MAX_REPORT_BYTES = 256 * 1024 * 1024;
+const MAX_REPORT_VALUES = MAX_REPORT_BYTES / 16;
 /** Signs of life, in both directions. */
 export const ALIVE_MS = 500;
 /** A machine that is silent for this long is gone. */
@@ -199,7 +199,7 @@ export class RemoteCall {
     if (number !== this.#next) return this.lose("a part of its answer is missing");
     this.#next += 1;
     this.#partBytes += payload.length;
-    if (this.#partBytes > MOST_REPORT_BYTES) return this.lose("its answer is too long");
+    if (this.#partBytes > MAX_REPORT_BYTES) return this.lose("its answer is too long");
     this.#parts.push(payload);
     if (kind === "part") return undefined;
     const bytes = this.#partBytes;
@@ -246,7 +246,7 @@ function isLast(report: Report): boolean {
 
 function readReport(bytes: Uint8Array): Report | undefined {
   try {
-    return reportSchema.safeParse(decodeValue(bytes, MOST_REPORT_VALUES)).data;
+    return reportSchema.safeParse(decodeValue(bytes, MAX_REPORT_VALUES)).data;
   } catch {
     return undefined;
   }

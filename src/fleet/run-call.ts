@@ -1,6 +1,6 @@
 import { abortable } from "../async/promises.ts";
 import type { TokenLogprob } from "../engine/protocol/generation.ts";
-import { joinPieces } from "../engine/protocol/piece.ts";
+import { joinDeltas } from "../engine/protocol/piece.ts";
 import type { ChosenTokens, Inference, InferenceEvent } from "../inference/inference.ts";
 import type { CallRequest, GenerateCall, Report } from "./call-schemas.ts";
 import { WINDOW_BYTES } from "./remote-calls.ts";
@@ -89,7 +89,7 @@ async function generate(
  */
 const GAP_MS = 10;
 /** Events of one message: what has waited for room must not become one that is larger than the room. */
-const MOST_EVENTS = 64;
+const MAX_EVENTS = 64;
 /** An acceptance that is told by nothing else is told after this time. */
 const ACCEPT_MS = 50;
 
@@ -148,10 +148,10 @@ export class ReportSender {
 
   /** Sends an event, together with those that come in the same turn of the event loop, or soon after one with text, as one piece. */
   event(event: InferenceEvent): void {
-    if (!joinPieces(this.#events.at(-1), event)) this.#events.push(event);
+    if (!joinDeltas(this.#events.at(-1), event)) this.#events.push(event);
     this.#gathered += 1;
     this.#hasText ||= event.type === "text-delta" || event.type === "reasoning-delta";
-    if (this.#gathered >= MOST_EVENTS) this.#flush();
+    if (this.#gathered >= MAX_EVENTS) this.#flush();
     else if (event.type === "done") atTurnEnd(() => this.#flush());
     else this.#schedule();
   }

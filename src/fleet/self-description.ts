@@ -14,13 +14,13 @@ import { memoryTotal } from "../machine/memory.ts";
 import { configuredAllowance } from "../models/loading/available-memory.ts";
 import type { Model } from "../models/model.ts";
 import type { Models } from "../models/models.ts";
-import { type Beat, type Card, type CardModel, NOT_DESCRIBED, PROTOCOL } from "./members.ts";
+import { type Heartbeat, type MemberInfo, type MemberModel, NOT_DESCRIBED, PROTOCOL } from "./members.ts";
 import type { SpeedMeter } from "./speed-meter.ts";
 
 /** How often the models on disk are looked at: files may come and go without an event. */
 const REFRESH_MS = 10_000;
 /** Of models whose speed is told; a beat must stay short. */
-const MOST_SPEEDS = 256;
+const MAX_SPEEDS = 256;
 
 export interface SelfDescriptionOptions {
   readonly config: Pick<Config, "fleet" | "models">;
@@ -42,7 +42,7 @@ export class SelfDescription {
   readonly #identities = new ModelIdentities();
   readonly #timer: NodeJS.Timeout;
   readonly #endSubscription: () => void;
-  #card: Card;
+  #card: MemberInfo;
   #loaded: readonly Model[] = [];
   #isGone = false;
   #refreshing: Promise<void> | undefined;
@@ -78,11 +78,11 @@ export class SelfDescription {
     this.refresh();
   }
 
-  get card(): Card {
+  get card(): MemberInfo {
     return this.#card;
   }
 
-  get beat(): Beat {
+  get beat(): Heartbeat {
     const { life, inference, speeds } = this.#options;
     const loads = new Map(inference().loads.map((load) => [load.model, load]));
     return {
@@ -101,13 +101,13 @@ export class SelfDescription {
         gpuLayers,
       })),
       speeds: [...speeds.speeds]
-        .slice(-MOST_SPEEDS)
+        .slice(-MAX_SPEEDS)
         .map(([alias, { decode, prefill }]) => ({ alias, decode, prefill })),
     };
   }
 
   /** The model on this machine, as its card has it. */
-  model(alias: string): CardModel | undefined {
+  model(alias: string): MemberModel | undefined {
     return this.#card.models.find((each) => each.alias === alias);
   }
 
@@ -154,7 +154,7 @@ export class SelfDescription {
   }
 
   /** Undefined when its files cannot be read: then it cannot be loaded either. */
-  async #describeModel(model: Model): Promise<CardModel | undefined> {
+  async #describeModel(model: Model): Promise<MemberModel | undefined> {
     const { alias, source, gguf, capabilities, contextSize, adapters, modifiedAt, isDefault } = model;
     try {
       return {

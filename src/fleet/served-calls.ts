@@ -11,13 +11,13 @@ import { ALIVE_MS } from "./remote-calls.ts";
 import { ReportSender, runCall } from "./run-call.ts";
 
 /** As many as a body may have, which has become a request with some more. */
-const MOST_VALUES = MAX_JSON_NUMBERS + 4 * MAX_JSON_ITEMS;
+const MAX_VALUES = MAX_JSON_NUMBERS + 4 * MAX_JSON_ITEMS;
 /** Of an offer. */
-const MOST_OFFER_VALUES = 64;
+const MAX_OFFER_VALUES = 64;
 /** Bytes of all requests that have not arrived completely. */
-const MOST_WAITING_BYTES = 256 * 1024 * 1024;
+const MAX_WAITING_BYTES = 256 * 1024 * 1024;
 /** More than any machine has slots. */
-const MOST_CALLS = 1024;
+const MAX_CALLS = 1024;
 /** An entrance that is silent for this long is gone: nobody waits for the answer. */
 const SILENCE_MS = 3000;
 
@@ -92,7 +92,7 @@ export class ServedCalls {
       void connection.publish(subject, writeFrame({ ...piece, call: frame.call }));
     const sender = new ReportSender(send, connection.maxPayload);
     const refusal =
-      this.#calls.size >= MOST_CALLS || this.#waitingBytes + offer.bytes > MOST_WAITING_BYTES
+      this.#calls.size >= MAX_CALLS || this.#waitingBytes + offer.bytes > MAX_WAITING_BYTES
         ? new ServiceError("overloaded", "The machine has too many calls.")
         : this.#options.refusal(offer);
     if (refusal) return sender.report({ type: "declined", error: toReportedError(refusal) });
@@ -250,7 +250,7 @@ function isBusy(error: unknown): boolean {
 function readOffer(payload: Uint8Array): { offer: Offer; body: Uint8Array } | undefined {
   try {
     const length = new DataView(payload.buffer, payload.byteOffset).getUint32(0);
-    const offer = offerSchema.safeParse(decodeValue(payload.subarray(4, 4 + length), MOST_OFFER_VALUES)).data;
+    const offer = offerSchema.safeParse(decodeValue(payload.subarray(4, 4 + length), MAX_OFFER_VALUES)).data;
     return offer && { offer, body: payload.subarray(4 + length) };
   } catch {
     return undefined;
@@ -259,7 +259,7 @@ function readOffer(payload: Uint8Array): { offer: Offer; body: Uint8Array } | un
 
 function readRequest(bytes: Uint8Array): CallRequest | undefined {
   try {
-    return requestSchema.safeParse(decodeValue(bytes, MOST_VALUES)).data;
+    return requestSchema.safeParse(decodeValue(bytes, MAX_VALUES)).data;
   } catch {
     return undefined;
   }

@@ -2,18 +2,18 @@ import type { Config } from "../config/schema.ts";
 import type { CachedFiles, HubPeers } from "../models/hub/cache/cached-files.ts";
 import { FileFetcher } from "./files/file-fetcher.ts";
 import { serveFiles } from "./files/file-server.ts";
-import type { SharedRecords } from "../dialects/services.ts";
-import type { FleetView } from "../dialects/management/fleet-routes.ts";
+import type { SharedRecords } from "../api/services.ts";
+import type { FleetView } from "../api/management/fleet-routes.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { FollowRequest } from "../http/middleware/request-log.ts";
 import type { FollowWork } from "../inference/request-accounting.ts";
 import type { Inference } from "../inference/inference.ts";
-import type { MakeElsewhere } from "../inference/schema-compiler.ts";
+import type { MakeOffThread } from "../inference/schema-compiler.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Models } from "../models/models.ts";
 import { BatchModels } from "./batches/batch-models.ts";
 import { FleetBatches, type FleetBatchesOptions } from "./batches/fleet-batches.ts";
-import { JetStreamPlace } from "./batches/jetstream-store.ts";
+import { JetStreamStore } from "./batches/jetstream-store.ts";
 import { SharingLog } from "./jetstream/streams.ts";
 import type { Offer } from "./call-schemas.ts";
 import { Dispatch } from "./dispatch.ts";
@@ -66,7 +66,7 @@ export interface Fleet extends FleetView {
   /** The files and batches of all machines, beside those of this one. */
   batches(options: OwnBatches): FleetBatches;
   /** The inference of all machines, around that of this one. */
-  around(local: Inference, makeElsewhere: MakeElsewhere): Inference;
+  around(local: Inference, makeElsewhere: MakeOffThread): Inference;
   /** Says that this machine leaves, and closes the connection. */
   close(): Promise<void>;
 }
@@ -124,7 +124,7 @@ export function startFleet(options: FleetOptions): Fleet {
         ...own,
         config,
         logger,
-        place: new JetStreamPlace(connection, config.fleet.prefix, logger, sharing),
+        place: new JetStreamStore(connection, config.fleet.prefix, logger, sharing),
         selfId,
         models: new BatchModels({ self, presence, models }),
       }),

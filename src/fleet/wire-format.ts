@@ -11,7 +11,7 @@ const ID_BYTES = 16;
 /** Kind, call and number. */
 const HEAD_BYTES = 1 + ID_BYTES + 4;
 /** Larger messages are sent in parts, so that a short one need not wait long. */
-const MOST_FRAME_BYTES = 128 * 1024;
+const MAX_FRAME_BYTES = 128 * 1024;
 
 /** One message on NATS: a piece of a call. */
 export interface Frame {
@@ -52,7 +52,7 @@ export function readFrame(data: Uint8Array): Frame | undefined {
 
 /** Pieces of bytes that fit into frames; at least one, which may be empty. */
 export function* inParts(bytes: Uint8Array, maxPayload: number): Generator<Uint8Array, void> {
-  const size = Math.min(MOST_FRAME_BYTES, maxPayload) - HEAD_BYTES;
+  const size = Math.min(MAX_FRAME_BYTES, maxPayload) - HEAD_BYTES;
   let at = 0;
   do {
     yield bytes.subarray(at, at + size);
@@ -80,7 +80,7 @@ export function readCount(payload: Uint8Array): number {
  */
 
 /** A mark doubles the depth of what has a member like it, and messages have a few levels of their own. */
-const MOST_DEPTH = 2 * MAX_JSON_DEPTH + 16;
+const MAX_DEPTH = 2 * MAX_JSON_DEPTH + 16;
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder("utf-8", { fatal: true });
 /** In the text of each value that has marks, as {@link encodeValue} writes them; in forged text, what is written otherwise is none. */
@@ -143,7 +143,7 @@ export function decodeValue(bytes: Uint8Array, mostValues: number): unknown {
     return partOf(parts, mark, Reflect.get(each, "at"), Reflect.get(each, "length"));
   };
   const text = DECODER.decode(json);
-  const beyond = beyondBounds(text, { depth: MOST_DEPTH, values: mostValues });
+  const beyond = beyondBounds(text, { depth: MAX_DEPTH, values: mostValues });
   if (beyond !== undefined) throw new RangeError(`beyond the limit of ${beyond}`);
   const value: unknown = JSON.parse(text);
   return text.includes(MARK) ? raise(value) : value;

@@ -4,10 +4,10 @@ import { ServiceError } from "../errors/service-error.ts";
 import { toError } from "../errors/to-error.ts";
 import type { AppContext, AppEnv } from "./app-env.ts";
 import { assertServing, errorResponse, type Life } from "./errors.ts";
-import { type Dialect, isShared, openApiPath, type Route } from "./route.ts";
+import { type Api, isShared, openApiPath, type Route } from "./route.ts";
 
 /** Serves the routes of dialects, behind what the app has been told to use so far, and answers everything else. */
-export function addRoutes(app: Hono<AppEnv>, dialects: readonly Dialect[], life: Readonly<Life>): void {
+export function addRoutes(app: Hono<AppEnv>, dialects: readonly Api[], life: Readonly<Life>): void {
   app.onError((error, context) => errorResponse(context, error, dialects));
   const routes = dialects.flatMap((dialect) => dialect.routes);
   for (const offered of inOrder(dialects)) {
@@ -40,7 +40,7 @@ interface OfferedRoute {
 }
 
 /** Routes on shared paths come first: they leave to the others what is not meant for them. */
-function inOrder(dialects: readonly Dialect[]): readonly OfferedRoute[] {
+function inOrder(dialects: readonly Api[]): readonly OfferedRoute[] {
   const offered = dialects.flatMap((dialect) =>
     dialect.routes.map((route) => ({
       route,
@@ -57,7 +57,7 @@ function inOrder(dialects: readonly Dialect[]): readonly OfferedRoute[] {
 
 /** Says of a path whether all that is served there has a property, such as needing no API key. */
 export function pathsWhere(
-  dialects: readonly Dialect[],
+  dialects: readonly Api[],
   property: "keyless" | "takesFile",
 ): (path: string) => boolean {
   const router = new TrieRouter<boolean>();
@@ -95,7 +95,7 @@ function noSuchRoute(
 }
 
 /** No path that is served has as many parts, so longer ones need no help. */
-const MOST_PARTS = 12;
+const MAX_PARTS = 12;
 
 /**
  * Finds, for paths that are not served, those that may be meant: clients are often given a base URL without the "/v1" or the
@@ -113,7 +113,7 @@ function likelyPaths(routes: readonly Route[]): (method: string, path: string) =
     .toSorted((one, other) => Number(other === "/v1") - Number(one === "/v1"));
   return (method, path) => {
     const parts = path.split("/");
-    if (parts.length > MOST_PARTS) return undefined;
+    if (parts.length > MAX_PARTS) return undefined;
     const ends = [path, ...parts.slice(2).map((_, index) => `/${parts.slice(index + 2).join("/")}`)];
     const candidates = ends.flatMap((end) => (end === "/" ? [] : ["", ...bases].map((base) => base + end)));
     return candidates.find((each) => router.match(method, each)[0].length > 0);

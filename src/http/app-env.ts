@@ -30,7 +30,7 @@ export interface AppEnv {
     /** Largest body in bytes; enforced where the body is read. */
     bodyLimit: number;
     /** Counts the bytes of all current bodies; code that reads a body adds to it. */
-    heldBodies: HeldBodies;
+    heldBodies: BodyMemory;
     /**
      * Counts one more message of this client against the rate limit; throws `rate_limited` beyond it. For messages after the
      * request itself, such as those of a WebSocket.
@@ -54,7 +54,7 @@ const LARGEST_BODIES = 4;
 const UNCOUNTED = 64 * 1024;
 
 /** Limits the bytes of the bodies of all current requests together. */
-export class HeldBodies {
+export class BodyMemory {
   readonly #limit: number;
   #held = 0;
 

@@ -2,7 +2,7 @@ import { Hono } from "hono";
 import type { Logger } from "pino";
 import type { Config } from "../config/schema.ts";
 import type { AppEnv } from "./app-env.ts";
-import type { Dialect } from "./route.ts";
+import type { Api } from "./route.ts";
 import type { Life } from "./errors.ts";
 import { addRoutes, pathsWhere } from "./add-routes.ts";
 import { apiKeys } from "./middleware/api-keys.ts";
@@ -24,7 +24,7 @@ interface AppOptions {
 }
 
 /** The whole HTTP side of the daemon, without a socket: `app.request()` drives it in tests. */
-export function createApp({ config, logger, life, activity }: AppOptions, dialects: readonly Dialect[]): App {
+export function createApp({ config, logger, life, activity }: AppOptions, dialects: readonly Api[]): App {
   const { http, api_keys: keys } = config;
   const app = new Hono<AppEnv>();
   app.use(

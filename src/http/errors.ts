@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { ErrorType } from "../errors/error-codes.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { AppContext } from "./app-env.ts";
-import { covers, type Dialect, type RenderedError } from "./route.ts";
+import { covers, type Api, type RenderedError } from "./route.ts";
 import { NDJSON_TYPE, type StreamFormat } from "./streaming/stream-response.ts";
 
 /** Sent with 429 and 503 if the error does not say how long to wait. */
@@ -12,8 +12,8 @@ const CLIENT_LEFT = 499;
 const RETRY_LATER = new Set([429, 503, 529]);
 
 /** The dialect whose error format a request gets: the one with the longest prefix; on a shared path, the one that is meant. */
-function dialectOf({ path, raw }: AppContext["req"], dialects: readonly Dialect[]): Dialect {
-  let best: { dialect: Dialect; length: number } | undefined;
+function dialectOf({ path, raw }: AppContext["req"], dialects: readonly Api[]): Api {
+  let best: { dialect: Api; length: number } | undefined;
   for (const dialect of dialects) {
     const { shared } = dialect;
     for (const prefix of [...dialect.prefixes, ...(shared?.isMeant(raw.headers) ? shared.prefixes : [])]) {
@@ -30,7 +30,7 @@ function dialectOf({ path, raw }: AppContext["req"], dialects: readonly Dialect[
  * The only place where exceptions become responses. Anything but a ServiceError is an internal_error that does not reveal
  * its cause to the client; the log does.
  */
-export function errorResponse(context: AppContext, thrown: unknown, dialects: readonly Dialect[]): Response {
+export function errorResponse(context: AppContext, thrown: unknown, dialects: readonly Api[]): Response {
   if (context.req.raw.signal.aborted && !(thrown instanceof ServiceError))
     return new Response(null, { status: CLIENT_LEFT });
   const error = ServiceError.from(thrown);

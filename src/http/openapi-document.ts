@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { type Dialect, openApiPath, type Route, type RouteAnswer } from "./route.ts";
+import { type Api, openApiPath, type Route, type RouteAnswer } from "./route.ts";
 
 type Json = Record<string, unknown>;
 
 /** An OpenAPI 3.1 document of all routes, generated from the schemas that they use. */
-export function openApiDocument(version: string, dialects: readonly Dialect[]): Json {
+export function openApiDocument(version: string, dialects: readonly Api[]): Json {
   const components: Json = {};
   const described = dialects.flatMap(({ routes, errorSchema }) =>
     routes.map((route): DescribedRoute => ({ ...route, errorSchema })),

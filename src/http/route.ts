@@ -97,14 +97,14 @@ export interface RenderedError {
 
 /** Paths that two APIs have in common: the headers tell which of them a client speaks. */
 interface SharedPaths {
-  /** As {@link Dialect.prefixes}. */
+  /** As {@link Api.prefixes}. */
   readonly prefixes: readonly string[];
   /** Whether a request there is meant for this dialect; the other one gets all others. */
   isMeant(headers: Headers): boolean;
 }
 
 /** One API of the daemon: its routes and the format of its errors. */
-export interface Dialect {
+export interface Api {
   /** Its heading in the documentation. */
   readonly name: string;
   /**
@@ -122,7 +122,7 @@ export interface Dialect {
 }
 
 /** Mounts a dialect under the base path of another API whose own server also has it there. */
-export function mountDialect(dialect: Dialect, base: string): Dialect {
+export function mountApi(dialect: Api, base: string): Api {
   return {
     ...dialect,
     prefixes: dialect.prefixes.map((prefix) => base + prefix),
@@ -139,6 +139,6 @@ export function covers(prefix: string, path: string): boolean {
 }
 
 /** Whether a dialect answers at a path only for requests that are meant for it. */
-export function isShared({ shared }: Dialect, path: string): boolean {
+export function isShared({ shared }: Api, path: string): boolean {
   return shared?.prefixes.some((prefix) => covers(prefix, path)) ?? false;
 }

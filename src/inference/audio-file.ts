@@ -11,9 +11,9 @@ export class InvalidAudio extends Error {
 
 /** Rates that recordings have; with others, the length in seconds would say nothing of the work. */
 const LEAST_RATE = 4000;
-const MOST_RATE = 384_000;
+const MAX_RATE = 384_000;
 /** llama.cpp mixes them into one. */
-const MOST_CHANNELS = 32;
+const MAX_CHANNELS = 32;
 
 /**
  * Checks a WAV, MP3 or FLAC file before an engine decodes it. llama.cpp reserves memory for as much sound as a file says it
@@ -167,8 +167,8 @@ function frameRate(file: Uint8Array, at: number): number | undefined {
 }
 
 function checkSound(channels: number, rate: number): void {
-  if (channels < 1 || channels > MOST_CHANNELS) throw new InvalidAudio(`it has ${channels} channels`);
-  if (rate < LEAST_RATE || rate > MOST_RATE)
+  if (channels < 1 || channels > MAX_CHANNELS) throw new InvalidAudio(`it has ${channels} channels`);
+  if (rate < LEAST_RATE || rate > MAX_RATE)
     throw new InvalidAudio(`its rate is ${rate} Hz; convert it to 16,000 Hz`);
 }
 

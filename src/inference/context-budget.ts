@@ -174,9 +174,9 @@ const AHEAD_TOKENS = 4 * ANSWER_PROGRESS_TOKENS;
 type GeneratingEngine = Pick<Engine, "generate" | "info" | "spec">;
 
 /** An engine whose answers keep to a permit. */
-export function inRoom(engine: GeneratingEngine, permit: Permit): Pick<Engine, "generate"> {
+export function withinContext(engine: GeneratingEngine, permit: Permit): Pick<Engine, "generate"> {
   return {
-    generate: (request, onEvent, signal) => generateInRoom(engine, permit, request, onEvent, signal),
+    generate: (request, onEvent, signal) => generateWithinContext(engine, permit, request, onEvent, signal),
   };
 }
 
@@ -185,7 +185,7 @@ export function inRoom(engine: GeneratingEngine, permit: Permit): Pick<Engine, "
  * counted, and takes more as the answer grows. When there is no more, because other running answers hold it, the answer
  * ends with the reason "length".
  */
-export async function generateInRoom(
+export async function generateWithinContext(
   engine: GeneratingEngine,
   permit: Permit,
   request: GenerationRequest,

@@ -4,10 +4,10 @@ import { checkCallDepths, checkSchemas } from "../engine/request-limits.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { type Metrics, NoMetrics } from "../metrics/metrics.ts";
 import type { ModelLease, Models } from "../models/models.ts";
-import { admissionTokens, inRoom } from "./context-budget.ts";
+import { admissionTokens, withinContext } from "./context-budget.ts";
 import { deadlineOf } from "./deadline.ts";
 import { TextBatches } from "./embeddings.ts";
-import { EngineQueues, givingWay, type ModelLoad, NamedSlot, slotWithin } from "./engine-queues.ts";
+import { EngineQueues, preemptionOf, type ModelLoad, NamedSlot, slotWithin } from "./engine-queues.ts";
 import { GenerationStream } from "./generation-stream.ts";
 import {
   answerLimit,
@@ -31,8 +31,8 @@ import { type FollowWork, RequestAccounting } from "./request-accounting.ts";
 import { resolveGeneration } from "./resolve-generation.ts";
 import { readyFormat } from "./response-format.ts";
 import { readersOf, runGeneration } from "./run-generation.ts";
-import { grammarMaker, type MakeElsewhere } from "./schema-compiler.ts";
-import { type Piece, promptFromTokens, splitPieces, toTokenIds } from "./tokens.ts";
+import { grammarMaker, type MakeOffThread } from "./schema-compiler.ts";
+import { type TokenText, promptFromTokens, splitTokenTexts, toTokenIds } from "./tokens.ts";
 
 interface InferenceOptions {
   models: Pick<Models, "acquire">;
@@ -50,7 +50,7 @@ interface InferenceOptions {
   /** Told of all work; absent: only the metrics are. */
   followWork?: FollowWork | undefined;
   /** Makes grammars that take long; absent: they are made here, and everything else waits. */
-  makeElsewhere?: MakeElsewhere | undefined;
+  makeElsewhere?: MakeOffThread | undefined;
 }
 
 /** Creates the {@link Inference} of a daemon or a page. */
@@ -70,7 +70,7 @@ class InferenceService implements Inference {
   readonly #accounting: RequestAccounting;
   readonly #uncounted: RequestAccounting;
   readonly #batches: TextBatches;
-  readonly #makeElsewhere: MakeElsewhere | undefined;
+  readonly #makeElsewhere: MakeOffThread | undefined;
 
   constructor({
     models,
@@ -111,7 +111,7 @@ class InferenceService implements Inference {
   }
 
   async generate(request: InferenceRequest, client: AbortSignal): Promise<InferenceStream> {
-    const { signal, onYield } = givingWay(client, this.#isBackground());
+    const { signal, onYield } = preemptionOf(client, this.#isBackground());
     checkCallDepths(request.input);
     checkSchemas(request);
     // Disposed in reverse order: first the permit, then the lease, and last the count of requests.
@@ -160,7 +160,7 @@ class InferenceService implements Inference {
           ? stopRepetition({ onRepetition, now: this.#now })
           : undefined;
       const events = await GenerationStream.begin({
-        run: (onEvent, abort) => runGeneration(inRoom(engine, permit), resolved, onEvent, abort),
+        run: (onEvent, abort) => runGeneration(withinContext(engine, permit), resolved, onEvent, abort),
         readers: [...(guard ? [guard] : []), ...readersOf(resolved, request)],
         deadline,
         held,
@@ -203,10 +203,10 @@ class InferenceService implements Inference {
     return await lease.engine.tokenize(text, options, signal);
   }
 
-  async pieces({ model, tokens, residency }: DetokenizeRequest, signal: AbortSignal): Promise<Piece[]> {
+  async pieces({ model, tokens, residency }: DetokenizeRequest, signal: AbortSignal): Promise<TokenText[]> {
     using lease = await this.#models.acquire(model || undefined, signal, residency);
     const ids = toTokenIds(tokens, "tokens");
-    return splitPieces(ids, await lease.engine.pieces(ids, signal));
+    return splitTokenTexts(ids, await lease.engine.pieces(ids, signal));
   }
 
   async detokenize({ model, tokens, residency }: DetokenizeRequest, signal: AbortSignal): Promise<string> {

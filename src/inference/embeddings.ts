@@ -6,7 +6,7 @@ import type { Permit } from "./admission-queue.ts";
 import { checkEmbedding, checkReranking, checkTextModel } from "./check-capabilities.ts";
 import { embeddedTokens } from "./context-budget.ts";
 import { deadlineOf } from "./deadline.ts";
-import { type EngineQueues, givingWay } from "./engine-queues.ts";
+import { type EngineQueues, preemptionOf } from "./engine-queues.ts";
 import type {
   BatchRequest,
   EmbedAnswer,
@@ -83,7 +83,7 @@ export class TextBatches {
   ): Promise<{ model: string; loadMs: number; results: Result[]; totalTokens: number }> {
     const { leases, queues, accounting, isBackground, requestTimeoutMs } = this.#options;
     using held = new DisposableStack();
-    const { signal, onYield } = givingWay(client, isBackground());
+    const { signal, onYield } = preemptionOf(client, isBackground());
     const account = held.use(accounting.begin("embeddings"));
     try {
       const { model, engine } = await leases.acquire({ ...request, onYield }, signal, held);

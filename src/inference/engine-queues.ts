@@ -74,13 +74,13 @@ function exitError(alias: string, expected: boolean, reason: string): ServiceErr
       );
 }
 
-interface Way extends Pick<AdmissionRequest, "onYield"> {
+interface Preemption extends Pick<AdmissionRequest, "onYield"> {
   /** Aborts with the client, or when the request has to give way. */
   readonly signal: AbortSignal;
 }
 
 /** Lets a request in the background end when another one needs its slot; its client may send it again. */
-export function givingWay(client: AbortSignal, isBackground: boolean): Way {
+export function preemptionOf(client: AbortSignal, isBackground: boolean): Preemption {
   if (!isBackground) return { signal: client };
   const yielded = new AbortController();
   return {

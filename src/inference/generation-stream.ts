@@ -1,6 +1,6 @@
 import { EventQueue } from "../async/event-queue.ts";
 import type { Figures, GenerationEvent } from "../engine/protocol/generation.ts";
-import { isPiece, type Piece } from "../engine/protocol/piece.ts";
+import { isTextDelta, type TextDelta } from "../engine/protocol/piece.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { Deadline } from "./deadline.ts";
 import { type EventReader, readAll } from "./stream-filters.ts";
@@ -104,7 +104,7 @@ export class GenerationStream implements AsyncIterableIterator<InferenceEvent, u
   #take(event: GenerationEvent): void {
     try {
       if (event.type === "prompt-progress") this.#options.onPrompt(event);
-      else if (isPiece(event)) {
+      else if (isTextDelta(event)) {
         this.#soFar = event.soFar ?? this.#soFar;
         this.#options.onToken();
       }
@@ -121,14 +121,14 @@ export class GenerationStream implements AsyncIterableIterator<InferenceEvent, u
     if (this.#done || event.type === "answer-progress" || event.type === "tokens") return;
     if (event.type === "done") {
       this.#done = event;
-    } else if (!this.#events.push(isPiece(event) ? this.#told(event) : event)) {
+    } else if (!this.#events.push(isTextDelta(event) ? this.#told(event) : event)) {
       const error = readTooSlowly();
       this.#events.clear(error);
       this.#options.deadline.abort(error);
     }
   }
 
-  #told(piece: Piece): Piece {
+  #told(piece: TextDelta): TextDelta {
     // Readers may have changed the text.
     const joined = piece.ends ? { ...piece, ends: undefined } : piece;
     return this.#soFar ? { ...joined, soFar: this.#soFar } : joined;

@@ -10,13 +10,13 @@ import type {
 } from "../engine/protocol/generation.ts";
 import type { Endpoint } from "../metrics/metrics.ts";
 import type { Residency } from "../models/models.ts";
-import type { TextLanguage } from "../schema/text-grammar.ts";
+import type { TextLanguage } from "../grammar/text-grammar.ts";
 import type { ModelLoad } from "./engine-queues.ts";
 import type { InfillParts } from "./infill-prompt.ts";
 import type { AdapterChoice } from "./lora-adapters.ts";
 import type { WorkFollower } from "./request-accounting.ts";
 import type { PromptToken } from "./score-prompt.ts";
-import type { Piece } from "./tokens.ts";
+import type { TokenText } from "./tokens.ts";
 
 /** What a text must be, from which a grammar is yet to be made. */
 interface TextsFormat {
@@ -232,7 +232,7 @@ export interface Inference {
   /** The tokens of a text, by llama.cpp's own tokenizer. Neither waits for a slot nor takes one. */
   tokenize(request: TokenizeRequest, signal: AbortSignal): Promise<TokenIds>;
   /** The text or bytes of each token. */
-  pieces(request: DetokenizeRequest, signal: AbortSignal): Promise<Piece[]>;
+  pieces(request: DetokenizeRequest, signal: AbortSignal): Promise<TokenText[]>;
   /** The text of tokens; bytes that are not text become U+FFFD. */
   detokenize(request: DetokenizeRequest, signal: AbortSignal): Promise<string>;
   /** A prompt that the model tokenizes to exactly these tokens; see promptFromTokens(). */

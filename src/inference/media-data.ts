@@ -63,7 +63,7 @@ function invalid(param: string, what: string): ServiceError {
  * Longest recording in one request, in seconds. At 16,000 samples per second it takes 230 MB in an engine while it is
  * decoded; no model here has a context for more.
  */
-const MOST_SECONDS = 3600;
+const MAX_SECONDS = 3600;
 /** llama.cpp ends the engine over a recording of one sample, also where resampling leaves no more; nobody hears less than this. */
 const LEAST_SECONDS = 0.01;
 
@@ -87,10 +87,10 @@ export function decodeAudio(text: string, param: string): Uint8Array<ArrayBuffer
  */
 export function checkAudio(bytes: Uint8Array<ArrayBuffer>, param: string): Uint8Array<ArrayBuffer> {
   try {
-    const { data, seconds } = readAudio(bytes, MOST_SECONDS);
+    const { data, seconds } = readAudio(bytes, MAX_SECONDS);
     if (seconds < LEAST_SECONDS) throw new InvalidAudio("it is shorter than 10 milliseconds");
-    if (seconds <= MOST_SECONDS) return data;
-    throw new InvalidAudio(`it has more than ${MOST_SECONDS / 60} minutes; send it in parts`);
+    if (seconds <= MAX_SECONDS) return data;
+    throw new InvalidAudio(`it has more than ${MAX_SECONDS / 60} minutes; send it in parts`);
   } catch (error) {
     if (error instanceof InvalidAudio) throw invalid(param, `the recording cannot be used: ${error.message}`);
     throw error;

@@ -38,7 +38,7 @@ export function resolveReasoning(
 }
 
 /** Whether an effort or a budget asks for reasoning. */
-export function wishesThinking(
+export function requestsThinking(
   variables: Readonly<Record<string, unknown>> | undefined,
   budget: number | undefined,
 ): boolean {
@@ -46,12 +46,12 @@ export function wishesThinking(
 }
 
 /** What to tell whose effort or budget a model without reasoning cannot follow. */
-export function unheardThinking(
+export function ignoredThinking(
   { input, reasoningBudget }: Pick<InferenceRequest, "input" | "reasoningBudget">,
   { alias, capabilities, settings, gguf }: Model,
 ): readonly string[] {
   if ((input.kind !== "chat" && input.kind !== "instruct") || capabilities.thinking) return [];
-  if (!wishesThinking(input.templateVariables, reasoningBudget)) return [];
+  if (!requestsThinking(input.templateVariables, reasoningBudget)) return [];
   if ((settings.template ?? gguf.chatTemplate)?.includes(LEVEL_VARIABLE)) return [];
   return [`"${alias}" does not support thinking, so it answers without`];
 }

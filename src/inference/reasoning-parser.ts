@@ -1,5 +1,5 @@
 import type { GenerationEvent, TokenLogprob } from "../engine/protocol/generation.ts";
-import { type EventReader, heldTagLength } from "./stream-filters.ts";
+import { type EventReader, partialTagLength } from "./stream-filters.ts";
 
 /** The tags that begin and end a model's reasoning: THINKING of a Modelfile. */
 export interface ReasoningTags {
@@ -84,7 +84,7 @@ class ReasoningSplitter {
       return;
     }
     // Whitespace before the end tag is dropped, so trailing whitespace is held back with a partial tag.
-    const whole = this.#held.slice(0, this.#held.length - heldTagLength(this.#held, this.#tags.end));
+    const whole = this.#held.slice(0, this.#held.length - partialTagLength(this.#held, this.#tags.end));
     const ready = whole.trimEnd().length;
     yield* this.#emitReasoning(this.#held.slice(0, ready));
     this.#held = this.#held.slice(ready);
@@ -191,7 +191,9 @@ class LateEndReader {
     else if (at >= 0) yield* this.#drop(text, at);
     else if (this.#state === "sent" || text.length > MAX_HELD) {
       this.#state = "sent";
-      yield* this.#release(text.length - Math.max(heldTagLength(text, end), heldTagLength(text, start)));
+      yield* this.#release(
+        text.length - Math.max(partialTagLength(text, end), partialTagLength(text, start)),
+      );
     }
   }
 

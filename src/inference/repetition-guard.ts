@@ -1,5 +1,5 @@
 import type { GenerationEvent, Timings, Usage } from "../engine/protocol/generation.ts";
-import { firstTokens, isPiece, tokenTexts } from "../engine/protocol/piece.ts";
+import { firstTokens, isTextDelta, tokenTexts } from "../engine/protocol/piece.ts";
 import type { EventReader } from "./stream-filters.ts";
 
 interface RepetitionOptions {
@@ -25,7 +25,7 @@ export function stopRepetition({ onRepetition, now }: RepetitionOptions): EventR
       usage.promptTokens = event.total;
       usage.cachedTokens = event.cached ?? 0;
     }
-    if (!isPiece(event)) return [event];
+    if (!isTextDelta(event)) return [event];
     firstAt ??= now();
     for (const [at, text] of tokenTexts(event).entries()) {
       usage.completionTokens += 1;

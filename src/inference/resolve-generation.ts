@@ -25,7 +25,7 @@ import {
   withReadableCalls,
 } from "./chat-template.ts";
 import { infillPrompt } from "./infill-prompt.ts";
-import { resolveReasoning, unheardThinking, wishesThinking } from "./reasoning-effort.ts";
+import { resolveReasoning, ignoredThinking, requestsThinking } from "./reasoning-effort.ts";
 import { resolveTools, type WrittenCalls } from "./tool-calls/resolve-tools.ts";
 import { withShortCallIds } from "./tool-calls/tool-call-ids.ts";
 
@@ -117,7 +117,7 @@ export async function resolveGeneration(
     failedTries: request.failedTries ?? 0,
     warnings: [
       ...(request.warnings ?? []),
-      ...unheardThinking(request, model),
+      ...ignoredThinking(request, model),
       ...warnings,
       ...chosen.warnings,
     ],
@@ -138,10 +138,10 @@ function resolveLimit(
 }
 
 /** A context that shifts is never full, and some models never end an answer. */
-const MOST_SHIFTED_CONTEXTS = 10;
+const MAX_SHIFTED_CONTEXTS = 10;
 
 function shiftedLimit({ loadSettings, contextSize }: Model): number | undefined {
-  return loadSettings.contextShift ? MOST_SHIFTED_CONTEXTS * contextSize : undefined;
+  return loadSettings.contextShift ? MAX_SHIFTED_CONTEXTS * contextSize : undefined;
 }
 
 /** A message that goes on is past its reasoning. */
@@ -226,7 +226,7 @@ function thinkingOf(
 ): { thinking?: boolean } {
   if (asked !== undefined) return { thinking: asked };
   if (!model.capabilities.thinking) return {};
-  return { thinking: wishesThinking(variables, budget) || (model.settings.thinking?.enabled ?? false) };
+  return { thinking: requestsThinking(variables, budget) || (model.settings.thinking?.enabled ?? false) };
 }
 
 function withBias(sampling: Sampling, bias: NonNullable<Sampling["logitBias"]>): Sampling {

@@ -5,8 +5,8 @@ import {
   type OutputFormat,
 } from "../engine/protocol/generation.ts";
 import { ServiceError } from "../errors/service-error.ts";
-import { made } from "../schema/grammar-work.ts";
-import { checkLongGbnf, TextGrammarError } from "../schema/text-grammar.ts";
+import { made } from "../grammar/grammar-work.ts";
+import { checkLongGbnf, TextGrammarError } from "../grammar/text-grammar.ts";
 import type { TemplateTraits } from "./chat-template.ts";
 import type { RequestedFormat } from "./inference.ts";
 import {

@@ -1,5 +1,5 @@
 import { ServiceError } from "../errors/service-error.ts";
-import type { CheckFailure } from "../schema/compile-grammar.ts";
+import type { CheckFailure } from "../grammar/compile-grammar.ts";
 import {
   type GrammarResult,
   type GrammarWork,
@@ -8,8 +8,8 @@ import {
   makeQuickly,
   type MissingKeywords,
   type SchemaWork,
-} from "../schema/grammar-work.ts";
-import { SchemaError, type SchemaGap } from "../schema/schema-errors.ts";
+} from "../grammar/grammar-work.ts";
+import { SchemaError, type SchemaGap } from "../grammar/schema-errors.ts";
 import { NO_ARGUMENTS } from "./tool-calls/forced-calls.ts";
 import type { AnswerForm } from "./tool-calls/resolve-tools.ts";
 
@@ -17,10 +17,10 @@ import type { AnswerForm } from "./tool-calls/resolve-tools.ts";
 export type MakeGrammar = (work: GrammarWork) => Promise<GrammarResult>;
 
 /** Makes grammars where nobody else waits for them; rejects with the signal's reason once it aborts. */
-export type MakeElsewhere = (work: GrammarWork, signal: AbortSignal) => Promise<GrammarResult>;
+export type MakeOffThread = (work: GrammarWork, signal: AbortSignal) => Promise<GrammarResult>;
 
 /** What takes little time is done at once: most schemas need less than a message to another thread does. */
-export function grammarMaker(elsewhere: MakeElsewhere | undefined, signal: AbortSignal): MakeGrammar {
+export function grammarMaker(elsewhere: MakeOffThread | undefined, signal: AbortSignal): MakeGrammar {
   return async (work) =>
     makeQuickly(work) ?? (elsewhere ? await elsewhere(work, signal) : grammarWorkMakeGrammar(work));
 }

@@ -2,13 +2,13 @@ import type { Engine } from "../engine/engine.ts";
 import type { TokenIds } from "../engine/protocol/calls.ts";
 import type { GenerationRequest, TokenLogprob } from "../engine/protocol/generation.ts";
 import { ServiceError } from "../errors/service-error.ts";
-import { type Piece, promptFromTokens, splitPieces, toTokenIds } from "./tokens.ts";
+import { type TokenText, promptFromTokens, splitTokenTexts, toTokenIds } from "./tokens.ts";
 
 /** Each takes a step, and the grammar that forces them grows by about ten characters. */
 const MAX_SCORED_TOKENS = 16_384;
 
 /** A first character may be spread over several tokens, which no text gives one by one. */
-const MOST_TOKENS_OF_A_CHARACTER = 8;
+const MAX_TOKENS_OF_A_CHARACTER = 8;
 
 /** The greatest bias that a request may have: no model is so sure of anything else. */
 const CERTAIN = 100;
@@ -16,7 +16,7 @@ const CERTAIN = 100;
 export type ScoringEngine = Pick<Engine, "generate" | "tokenize" | "pieces" | "info">;
 
 /** A token of a prompt. */
-export interface PromptToken extends Piece {
+export interface PromptToken extends TokenText {
   /** Undefined for the first, and where llama.cpp reports none: within a character that is spread over several tokens. */
   readonly score: TokenLogprob | undefined;
 }
@@ -42,7 +42,7 @@ export async function scorePrompt(
   const tokens = typeof prompt === "string" ? await tokenize(prompt) : toTokenIds(prompt, "prompt");
   checkLength(tokens.length, engine.info.contextSize);
   const [begin] = await tokenize("");
-  const pieces = await splitPieces(tokens, await engine.pieces(tokens, signal));
+  const pieces = await splitTokenTexts(tokens, await engine.pieces(tokens, signal));
   const scores =
     alternatives === undefined ? [] : await new Scoring(engine, pieces, alternatives, signal).scores();
   const hidden = typeof prompt === "string" && begin !== undefined && tokens[0] === begin ? 1 : 0;
@@ -72,13 +72,18 @@ function checkLength(count: number, contextSize: number): void {
 
 class Scoring {
   readonly #engine: ScoringEngine;
-  readonly #pieces: readonly Piece[];
+  readonly #pieces: readonly TokenText[];
   readonly #tokens: TokenIds;
   readonly #alternatives: number;
   readonly #signal: AbortSignal;
   readonly #scores: (TokenLogprob | undefined)[];
 
-  constructor(engine: ScoringEngine, pieces: readonly Piece[], alternatives: number, signal: AbortSignal) {
+  constructor(
+    engine: ScoringEngine,
+    pieces: readonly TokenText[],
+    alternatives: number,
+    signal: AbortSignal,
+  ) {
     this.#engine = engine;
     this.#pieces = pieces;
     this.#tokens = Int32Array.from(pieces, ({ id }) => id);
@@ -105,7 +110,7 @@ class Scoring {
       try {
         return { prompt: await this.#textOf(length), length };
       } catch (error) {
-        const isLast = length >= Math.min(MOST_TOKENS_OF_A_CHARACTER, this.#pieces.length);
+        const isLast = length >= Math.min(MAX_TOKENS_OF_A_CHARACTER, this.#pieces.length);
         if (isLast || !(error instanceof ServiceError)) throw error;
       }
     }
@@ -189,9 +194,9 @@ interface ScoredUnit {
 }
 
 /** The units of tokens in their order; those of a character that is cut off at the end are left out. */
-function scoredUnits(pieces: readonly Piece[]): ScoredUnit[] {
+function scoredUnits(pieces: readonly TokenText[]): ScoredUnit[] {
   const units: ScoredUnit[] = [];
-  let open: Piece[] = [];
+  let open: TokenText[] = [];
   for (const piece of pieces) {
     open.push(piece);
     const text = wholeText(open);
@@ -203,7 +208,7 @@ function scoredUnits(pieces: readonly Piece[]): ScoredUnit[] {
 }
 
 /** Undefined while part of a character is missing. */
-function wholeText(pieces: readonly Piece[]): string | undefined {
+function wholeText(pieces: readonly TokenText[]): string | undefined {
   try {
     const bytes = pieces.flatMap((piece) => [...piece.bytes]);
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes));

@@ -18,7 +18,7 @@ export function readAll(
  * Length of the longest end of `text` that is an incomplete beginning of `tag`, which must be held back because the rest of
  * the tag may follow.
  */
-export function heldTagLength(text: string, tag: string): number {
+export function partialTagLength(text: string, tag: string): number {
   for (let length = Math.min(text.length, tag.length - 1); length > 0; length -= 1) {
     if (text.endsWith(tag.slice(0, length))) return length;
   }
@@ -172,7 +172,7 @@ export function dropTextTags({ start, end }: TextTags): EventReader {
     if (state === "inside") {
       const at = held.lastIndexOf(end);
       const isEnd = at >= 0 && held.slice(at + end.length).trim() === "";
-      yield* release(isEnd ? at : held.length - heldTagLength(held, end));
+      yield* release(isEnd ? at : held.length - partialTagLength(held, end));
     }
   };
 }

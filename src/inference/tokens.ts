@@ -7,13 +7,13 @@ import { ServiceError } from "../errors/service-error.ts";
 const PIECES_IN_A_TURN = 4096;
 
 /** A token and its text, or its bytes if they are only part of a character. */
-export interface Piece {
+export interface TokenText {
   readonly id: number;
   readonly bytes: Uint8Array;
 }
 
 /** Splits bytes into those of each token, over several turns of the event loop, as there may be a million. */
-export async function splitPieces(ids: TokenIds, { bytes, ends }: TokenPieces): Promise<Piece[]> {
+export async function splitTokenTexts(ids: TokenIds, { bytes, ends }: TokenPieces): Promise<TokenText[]> {
   return await mapInTimeSlices([...ids], PIECES_IN_A_TURN, (id, at) => ({
     id,
     bytes: bytes.subarray(ends[at - 1] ?? 0, ends[at]),

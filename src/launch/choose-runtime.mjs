@@ -75,7 +75,7 @@ export async function chooseRuntime(overrides = {}) {
  * @returns {Promise<string | undefined>} why engines do not start under this Node, as a sentence
  */
 async function engineProblem(binary) {
-  const trial = findModule("../engine/walls/try-engine-start", import.meta.url);
+  const trial = findModule("../engine/sandbox/try-engine-start", import.meta.url);
   if (trial === undefined) return undefined; // the entry point is missing as well, which is reported
   const record = { folder: compiledCodeFolder(process.argv.slice(2), process.env), name: ENGINES_START };
   const files = [binary, fileURLToPath(trial)];

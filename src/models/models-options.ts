@@ -23,7 +23,7 @@ export type EstimateMemory = (gguf: GgufSummary, spec: EngineSpec) => number;
  * @param wished GPU layers set for this load or this model; undefined: not set
  * @param taken bytes of GPU memory that other models have
  */
-export type PlaceLayers = (
+export type OffloadLayers = (
   gguf: GgufSummary,
   spec: EngineSpec,
   wished: number | undefined,
@@ -42,7 +42,7 @@ export interface ModelsOptions {
   readonly quantizeTensors: QuantizeTensors;
   /** Free space of a disk; absent: what the system says. */
   readonly measureSpace?: FreeSpace;
-  readonly placeLayers: PlaceLayers;
+  readonly placeLayers: OffloadLayers;
   /** The GPU's memory; absent: there is no GPU, or its memory is unknown. */
   readonly gpuMemory?: {
     /** Bytes that all models together may use. */

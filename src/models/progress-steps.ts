@@ -19,7 +19,7 @@ export type PullStep =
 const MIN_INTERVAL_MS = 100;
 
 /** Of a pull that nobody looks at, no more are kept. */
-const MOST_NOTES = 8;
+const MAX_NOTES = 8;
 
 type Pull = (onProgress: (progress: PullProgress) => void) => Promise<PullResult>;
 
@@ -86,7 +86,7 @@ export class PullSteps implements AsyncIterable<PullStep> {
 
   #report(progress: PullProgress): void {
     // The last ones count, when nobody reads them.
-    if (this.#notes.length === MOST_NOTES) this.#notes.shift();
+    if (this.#notes.length === MAX_NOTES) this.#notes.shift();
     if (progress.status === "retrying") {
       this.#notes.push(`${progress.reason}; trying again in ${progress.waitMs / 1000} s`);
       this.#begun.resolve();

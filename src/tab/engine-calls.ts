@@ -1,8 +1,8 @@
 import type { z } from "zod";
-import type { generationFieldsSchema } from "../dialects/native/native-request-fields.ts";
-import { chatAnswerSchema, chatLineSchema, type chatRequestSchema } from "../dialects/native/native-chat.ts";
-import { embeddingsAnswerSchema, tokensSchema } from "../dialects/native/token-routes.ts";
-import { generateAnswerSchema, generateLineSchema } from "../dialects/native/native-generate.ts";
+import type { generationFieldsSchema } from "../api/native/native-request-fields.ts";
+import { chatAnswerSchema, chatLineSchema, type chatRequestSchema } from "../api/native/native-chat.ts";
+import { embeddingsAnswerSchema, tokensSchema } from "../api/native/token-routes.ts";
+import { generateAnswerSchema, generateLineSchema } from "../api/native/native-generate.ts";
 import { nativeErrorSchema } from "../http/errors.ts";
 import { isErrorCode } from "../errors/error-codes.ts";
 import { ServiceError } from "../errors/service-error.ts";

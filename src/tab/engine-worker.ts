@@ -2,17 +2,17 @@ import "./older-browsers.ts";
 import { Hono } from "hono";
 import pino from "pino";
 import { z } from "zod";
-import { anthropicDialect } from "../dialects/anthropic/anthropic-dialect.ts";
-import { nativeDialect } from "../dialects/native/native-dialect.ts";
-import { openaiDialect } from "../dialects/openai/openai-dialect.ts";
-import type { Services } from "../dialects/services.ts";
+import { anthropicApi } from "../api/anthropic/anthropic-api.ts";
+import { nativeApi } from "../api/native/native-api.ts";
+import { openaiApi } from "../api/openai/openai-api.ts";
+import type { Services } from "../api/services.ts";
 import { PAGE_BUILD } from "../engine/browser/compat-build.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { toError } from "../errors/to-error.ts";
 import { addRoutes } from "../http/add-routes.ts";
 import type { AppEnv } from "../http/app-env.ts";
 import { requestId } from "../http/middleware/request-log.ts";
-import type { Dialect } from "../http/route.ts";
+import type { Api } from "../http/route.ts";
 import { createInference } from "../inference/create-inference.ts";
 import { NoMetrics } from "../metrics/metrics.ts";
 import { NO_SETTINGS } from "../models/model.ts";
@@ -98,13 +98,9 @@ function createTabApp(models: TabModels, slots: number): Hono<AppEnv> {
   };
   const app = new Hono<AppEnv>();
   app.use(requestId(logger, BODY_LIMIT));
-  const native = nativeDialect(services);
+  const native = nativeApi(services);
   // Covers the paths that no other dialect does.
-  const dialects: Dialect[] = [
-    { ...native, prefixes: ["/"] },
-    openaiDialect(services),
-    anthropicDialect(services),
-  ];
+  const dialects: Api[] = [{ ...native, prefixes: ["/"] }, openaiApi(services), anthropicApi(services)];
   addRoutes(app, dialects, life);
   return app;
 }

@@ -5,7 +5,7 @@ import { engineHeapLimit } from "../engine/core/worker-patches.ts";
 import { bytesPerStepToken, checkHeapLimit, estimateMemory } from "../engine/estimate-memory.ts";
 import { type DawnGpu, describeAdapter, unusable } from "../engine/gpu/dawn.ts";
 import type { GpuAdapter } from "../engine/gpu/gpu-report.ts";
-import { type FoundGpu, placeOnGpu } from "../engine/gpu/place-on-gpu.ts";
+import { type FoundGpu, offloadToGpu } from "../engine/gpu/offload-to-gpu.ts";
 import { type EngineSpec, kvBytesPerToken } from "../engine/protocol/engine-spec.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { InvalidGguf } from "../models/gguf/byte-reader.ts";
@@ -71,7 +71,7 @@ export async function readTabModel(
   const fileBytes = sizeOf([...files.model, ...others]);
   const onCpu = withPromptCache(chooseSpec(files, gguf, settings, options), gguf, fileBytes);
   const gpu = await findTabGpu(options.gpu ?? false);
-  const { spec, warning } = await placeOnGpu(gpu, onCpu, gguf, {
+  const { spec, warning } = await offloadToGpu(gpu, onCpu, gguf, {
     layers: gpu.settings.mode === "off" ? 0 : settings.gpuLayers,
     memory: 0,
     taken: 0,

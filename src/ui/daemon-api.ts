@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { askKey } from "./ask-key.ts";
+import { askKey } from "./key-dialog.ts";
 import { chosenDaemon, keyOf } from "./daemons.ts";
 import { isExported } from "./page-kind.ts";
 
@@ -44,7 +44,7 @@ class ApiError extends Error {
 }
 
 /** The daemon does not run, ended before it answered, or does not let this page ask it. */
-export class DaemonAway extends Error {
+export class DaemonUnreachable extends Error {
   /** It runs, but its configuration keeps this page out. */
   readonly isRefusal: boolean = false;
 
@@ -53,7 +53,7 @@ export class DaemonAway extends Error {
   }
 }
 
-class DaemonRefusal extends DaemonAway {
+class DaemonRefusal extends DaemonUnreachable {
   override readonly isRefusal = true;
 }
 
@@ -65,10 +65,10 @@ function ended(address: string): string {
  * Asks the chosen daemon, with its API key; a person is asked for the key when it wants one.
  * @throws DaemonAway with a message for people
  */
-export const askDaemon: Fetch = async (path, init = {}) => {
+export const fetchDaemon: Fetch = async (path, init = {}) => {
   const daemon = chosenDaemon();
   if (!daemon) {
-    throw new DaemonAway(
+    throw new DaemonUnreachable(
       undefined,
       isExported
         ? "This page has no daemon: models run in this browser alone."
@@ -96,9 +96,9 @@ function withKey(init: RequestInit, key: string | undefined): RequestInit {
 }
 
 /** Browsers do not tell a page whether nobody answered, or whether the answer is not for it. */
-async function awayError(address: string, cause: unknown): Promise<DaemonAway> {
+async function awayError(address: string, cause: unknown): Promise<DaemonUnreachable> {
   if (address === location.origin || !(await answersAnybody(address)))
-    return new DaemonAway(cause, ended(address));
+    return new DaemonUnreachable(cause, ended(address));
   const { host } = new URL(address);
   return new DaemonRefusal(
     cause,
@@ -117,7 +117,11 @@ async function answersAnybody(address: string): Promise<boolean> {
 }
 
 /** @throws an error with the `code` and the message that the daemon, or an engine of this tab, answers */
-export async function request(path: string, init?: RequestInit, send: Fetch = askDaemon): Promise<Response> {
+export async function request(
+  path: string,
+  init?: RequestInit,
+  send: Fetch = fetchDaemon,
+): Promise<Response> {
   const answer = await send(path, init);
   if (answer.ok) return answer;
   const { error } = errorSchema.safeParse(await answer.json().catch(() => undefined)).data ?? {};
@@ -129,7 +133,7 @@ export async function request(path: string, init?: RequestInit, send: Fetch = as
 
 /** Whether the daemon takes requests; it says so without a key. */
 export async function askHealth(): Promise<Health> {
-  const answer = await askDaemon("/health");
+  const answer = await fetchDaemon("/health");
   return healthSchema.parse(await answer.json()).status;
 }
 
@@ -174,7 +178,7 @@ export async function* jsonLines(answer: Response): AsyncGenerator<unknown, void
   let rest = "";
   for (;;) {
     const { done, value } = await reader.read().catch((error: unknown) => {
-      throw error instanceof TypeError ? new DaemonAway(error) : error;
+      throw error instanceof TypeError ? new DaemonUnreachable(error) : error;
     });
     if (done) return;
     const lines = (rest + value).split("\n");

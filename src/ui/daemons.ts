@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isOrigin } from "../dialects/management/page-policy.ts";
+import { isOrigin } from "../api/management/page-policy.ts";
 import { tryJson } from "../json/json-values.ts";
 import { isExported } from "./page-kind.ts";
 

@@ -1,6 +1,6 @@
 import { computed, signal as value } from "@preact/signals";
 import { toError } from "../errors/to-error.ts";
-import { askHealth, DaemonAway, isLocked, type ListedModel, listModels } from "./daemon-api.ts";
+import { askHealth, DaemonUnreachable, isLocked, type ListedModel, listModels } from "./daemon-api.ts";
 import { chosenDaemon } from "./daemons.ts";
 import { joinModels, listedStored } from "./stored-models.ts";
 
@@ -76,7 +76,7 @@ export async function refresh(): Promise<void> {
 function away(error: unknown): Connection {
   const before = connection.value;
   const since = before.state === "away" ? before.since : new Date();
-  if (error instanceof DaemonAway)
+  if (error instanceof DaemonUnreachable)
     return { state: "away", since, why: error.isRefusal ? error.message : undefined };
   const why = `What answers at this address is no daemon, or one of another version: ${toError(error).message}`;
   return { state: "away", since, why };

@@ -1,8 +1,8 @@
 import type { z } from "zod";
-import { modelFilesSchema } from "../dialects/management/model-file-routes.ts";
+import { modelFilesSchema } from "../api/management/model-file-routes.ts";
 import { type BrowserEngine, createEngine } from "../tab/create-engine.ts";
 import type { DownloadOptions } from "../tab/store/model-store.ts";
-import { DaemonAway, isUnknownModel, request } from "./daemon-api.ts";
+import { DaemonUnreachable, isUnknownModel, request } from "./daemon-api.ts";
 import { chosenDaemon, keyOf } from "./daemons.ts";
 import { pageStore } from "./page-store.ts";
 
@@ -32,7 +32,7 @@ export class TabEngine {
    */
   async start(model: string, gpu: boolean, signal: AbortSignal): Promise<BrowserEngine> {
     const found = await modelFiles(model, signal).catch(async (error: unknown) => {
-      const isElsewhere = error instanceof DaemonAway || isUnknownModel(error);
+      const isElsewhere = error instanceof DaemonUnreachable || isUnknownModel(error);
       if (isElsewhere && (await this.#isStored(model))) return undefined;
       throw error;
     });

@@ -1,7 +1,7 @@
 import { rolldown } from "rolldown";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { experimentResultSchema } from "../../src/dialects/native/experiment.ts";
+import { experimentResultSchema } from "../../src/api/native/experiment.ts";
 import { compareResults } from "../../src/experiments/compare-results.ts";
 import { BrowserPage } from "../support/browser-page.ts";
 import { findChromium } from "../../src/cli/browser/chromium.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { experimentResultSchema, type ExperimentResult } from "../../src/dialects/native/experiment.ts";
+import { type ExperimentResult, experimentResultSchema } from "../../src/api/native/experiment.ts";
 import { compareResults } from "../../src/experiments/compare-results.ts";
 import { BrowserPage } from "../support/browser-page.ts";
 import { chromiumWithGpu, WITH_GPU } from "../support/chromium-gpu.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { experimentResultSchema, type ExperimentResult } from "../../src/dialects/native/experiment.ts";
+import { type ExperimentResult, experimentResultSchema } from "../../src/api/native/experiment.ts";
 import { compareResults } from "../../src/experiments/compare-results.ts";
 import { FirefoxPage, findFirefox } from "../support/firefox-page.ts";
 import { need } from "../support/need.ts";

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { experimentResultSchema } from "../../src/dialects/native/experiment.ts";
+import { experimentResultSchema } from "../../src/api/native/experiment.ts";
 import { COMPAT_SHA256 } from "../../src/engine/browser/compat-build.ts";
 import { compareResults } from "../../src/experiments/compare-results.ts";
 import { ENGINES_IN_PAGE, imageQuestion } from "../support/engines-in-page.ts";

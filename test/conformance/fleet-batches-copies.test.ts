@@ -2,7 +2,7 @@ import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { configSchema } from "../../src/config/schema.ts";
-import { JetStreamPlace } from "../../src/fleet/batches/jetstream-store.ts";
+import { JetStreamStore } from "../../src/fleet/batches/jetstream-store.ts";
 import { SharingLog } from "../../src/fleet/jetstream/streams.ts";
 import { FleetConnection } from "../../src/fleet/fleet-connection.ts";
 import { JetStreamRecords } from "../../src/fleet/jetstream-records.ts";
@@ -26,7 +26,7 @@ async function machineAt(servers: readonly NatsServer[]) {
   onTestFinished(async () => await connection.close());
   await connection.joined;
   const sharing = new SharingLog(connection, log);
-  const place = new JetStreamPlace(connection, "t", log, sharing);
+  const place = new JetStreamStore(connection, "t", log, sharing);
   const records = new JetStreamRecords(connection, "t", log, sharing);
   await expect.poll(async () => await place.home(), WAIT).toBe("fleet");
   await expect.poll(async () => await records.isErased("a"), WAIT).toBe(false);

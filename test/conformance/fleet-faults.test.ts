@@ -12,7 +12,7 @@ const LONG = 1500;
 /** When a client asks again that is told to. */
 const RETRY_MS = 500;
 /** In a row, which is a minute: the fleet has not found together again. */
-const MOST_REFUSALS = 120;
+const MAX_REFUSALS = 120;
 const MINUTES = 60_000;
 /** Different prompts, whose answers are known from one machine. */
 const PROMPTS = Array.from({ length: 20 }, (_, index) => `once upon a time there was ${index * 7919}`);
@@ -139,7 +139,7 @@ describe.skipIf(NATS.isMissing)(`a fleet whose machines fail${NATS.note}`, () =>
           const { text, failure } = await stream(desk, prompt);
           const isRefused = text === "" && failure?.includes(`"fleet_unreachable"`);
           refusals = isRefused ? refusals + 1 : 0;
-          if (isRefused && refusals < MOST_REFUSALS) {
+          if (isRefused && refusals < MAX_REFUSALS) {
             // Without the NATS server it is told to ask again, as clients do.
             queue.push(prompt);
             await sleep(RETRY_MS);

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { type Beat, beatSchema, cardSchema } from "../../src/fleet/members.ts";
+import { type Heartbeat, heartbeatSchema, memberInfoSchema } from "../../src/fleet/members.ts";
 import { readFrame, readJson, writeJson } from "../../src/fleet/wire-format.ts";
 import { NATS } from "../support/nats-server.ts";
 import { postJson } from "../support/post-json.ts";
@@ -79,7 +79,7 @@ describe.skipIf(NATS.isMissing)(`the machines of a fleet that work${NATS.note}`,
     await fleet.complete(desk, 2, 1);
     const whole = await ask(desk, "once upon a time", LONG);
     const seen = await whatIsTold(observer, attic);
-    const tell = (state: Beat["state"]): void => {
+    const tell = (state: Heartbeat["state"]): void => {
       observer.publish("daybreak.presence", writeJson({ ...seen.beat, id: IMPOSTOR, state }));
     };
     const cards = observer.subscribe(`daybreak.card.${IMPOSTOR}`, {
@@ -168,11 +168,11 @@ async function whatIsTold(nats: NatsConnection, { url }: TestDaemon) {
     await (await fetch(`${url}/api/fleet`)).text(),
   );
   const id = fleet.machines.find(({ self }) => self)?.id ?? "";
-  const card = readJson(cardSchema, (await nats.request(`daybreak.card.${id}`)).data);
-  const beat = await new Promise<Beat>((resolve) => {
+  const card = readJson(memberInfoSchema, (await nats.request(`daybreak.card.${id}`)).data);
+  const beat = await new Promise<Heartbeat>((resolve) => {
     const beats = nats.subscribe("daybreak.presence", {
       callback: (_error, { data }) => {
-        const each = readJson(beatSchema, data);
+        const each = readJson(heartbeatSchema, data);
         if (each?.id !== id || each.loaded.length === 0) return;
         beats.unsubscribe();
         resolve(each);

@@ -1,6 +1,6 @@
 import { Ajv, type ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import { isObject } from "../../src/schema/json-schema.ts";
+import { isObject } from "../../src/grammar/json-schema.ts";
 import addFormats from "ajv-formats";
 import type { Draft } from "./schema-suite.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { compileCalls, compileSchema } from "../../src/schema/compile-grammar.ts";
-import { normalizeSchema } from "../../src/schema/normalize-schema.ts";
+import { compileCalls, compileSchema } from "../../src/grammar/compile-grammar.ts";
+import { normalizeSchema } from "../../src/grammar/normalize-schema.ts";
 import { sampleGrammar } from "../support/sample-grammar.ts";
 import { judge } from "./judge.ts";
 import { REAL_SCHEMAS } from "./real-schemas.ts";

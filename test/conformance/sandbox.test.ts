@@ -12,9 +12,9 @@ import type { Engine } from "../../src/engine/engine.ts";
 import { launchEngine, spawnEngine } from "../../src/engine/launch.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
 import { STOCK_WASM_PATH } from "../../src/engine/engine-image.ts";
-import { candidatesHere } from "../../src/engine/walls/sandbox-finder.ts";
-import { tryEngineStart } from "../../src/engine/walls/try-engine-start.ts";
-import type { Wall } from "../../src/engine/walls/wall.ts";
+import { candidatesHere } from "../../src/engine/sandbox/sandbox-finder.ts";
+import { tryEngineStart } from "../../src/engine/sandbox/try-engine-start.ts";
+import type { Sandbox } from "../../src/engine/sandbox/sandbox.ts";
 import {
   collect,
   engineSpec,
@@ -62,7 +62,7 @@ afterAll(() => {
 });
 
 /** What hostile code in the place of an engine's could do, with the very rights of one. */
-async function probe(wall: Wall | undefined): Promise<z.infer<typeof probeSchema>> {
+async function probe(wall: Sandbox | undefined): Promise<z.infer<typeof probeSchema>> {
   const secret = path.join(folder, "secret.txt");
   fs.writeFileSync(secret, "secret");
   const link = path.join(folder, "link.txt");
@@ -98,7 +98,7 @@ function expectRefused(results: Readonly<Record<string, string>>, kinds: readonl
 }
 
 /** Kinds of attempts that each wall holds back, beside what Node does. */
-const HELD_BACK: Readonly<Record<Wall["name"], readonly string[]>> = {
+const HELD_BACK: Readonly<Record<Sandbox["name"], readonly string[]>> = {
   bubblewrap: ["processes", "network", "files", "calls"],
   "sandbox-exec": ["processes", "network", "files", "calls"],
   namespaces: ["processes", "network"],
@@ -121,7 +121,7 @@ const names =
   process.platform === "linux" ? (["bubblewrap", "namespaces"] as const) : found.map(({ name }) => name);
 
 /** A wall of this system, and what keeps tests from it. */
-async function candidate(name: Wall["name"]) {
+async function candidate(name: Sandbox["name"]) {
   const wall = found.find((each) => each.name === name);
   const problem = wall
     ? await tryEngineStart({ runtime: process.execPath, wall })
@@ -195,7 +195,7 @@ function processesWith(file: string): string[] {
     .filter((line) => line.includes(file));
 }
 
-async function startBehind(wall: Wall, signal?: AbortSignal): Promise<Engine> {
+async function startBehind(wall: Sandbox, signal?: AbortSignal): Promise<Engine> {
   const start = createEngineStarter({
     loadTimeoutMs: 120_000,
     stallTimeoutMs: 120_000,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { type CompiledSchema, compileSchema } from "../../src/schema/compile-grammar.ts";
-import { grammarAccepts } from "../../src/schema/gbnf/continue-grammar.ts";
-import { SchemaError } from "../../src/schema/schema-errors.ts";
+import { type CompiledSchema, compileSchema } from "../../src/grammar/compile-grammar.ts";
+import { grammarAccepts } from "../../src/grammar/gbnf/continue-grammar.ts";
+import { SchemaError } from "../../src/grammar/schema-errors.ts";
 import { sampleGrammar } from "../support/sample-grammar.ts";
 import { judge } from "./judge.ts";
 import { readSuite, type Draft, type SuiteSchema } from "./schema-suite.ts";

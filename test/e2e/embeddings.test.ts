@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { embeddingsAnswerSchema } from "../../src/dialects/native/token-routes.ts";
+import { embeddingsAnswerSchema } from "../../src/api/native/token-routes.ts";
 import { ENDLESS_LIST } from "../support/certain-requests.ts";
 import { likeness } from "../support/likeness.ts";
 import { postJson } from "../support/post-json.ts";

@@ -3,7 +3,7 @@ import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { experimentResultSchema } from "../../src/dialects/native/experiment.ts";
+import { experimentResultSchema } from "../../src/api/native/experiment.ts";
 import { findChromium } from "../../src/cli/browser/chromium.ts";
 import { postJson } from "../support/post-json.ts";
 import { need } from "../support/need.ts";

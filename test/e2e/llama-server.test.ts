@@ -1,10 +1,7 @@
 import fs from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import {
-  completionChunkSchema,
-  completionSchema,
-} from "../../src/dialects/llama-server/completion-answer.ts";
+import { completionChunkSchema, completionSchema } from "../../src/api/llama-server/completion-answer.ts";
 import { temporaryFolder, writeModel } from "../support/engine-fixture.ts";
 import { addModel, removeModel, sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";

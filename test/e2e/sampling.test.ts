@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { completionChunkSchema } from "../../src/dialects/openai/completion-answer.ts";
+import { completionChunkSchema } from "../../src/api/openai/completion-answer.ts";
 import { GREEDY } from "../support/certain-requests.ts";
 import { postJson } from "../support/post-json.ts";
 import { sharedDaemon } from "../support/shared-daemon.ts";

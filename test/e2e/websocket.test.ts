@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
-import { serverFrameSchema, type ServerFrame } from "../../src/dialects/native/chat-frames.ts";
+import { type ServerFrame, serverFrameSchema } from "../../src/api/native/chat-frames.ts";
 import { activeRequests } from "../support/active-requests.ts";
 import {
   AMPLE_TOKENS,

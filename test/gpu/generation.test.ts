@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Engine, StartEngine } from "../../src/engine/engine.ts";
 import { GpuFinder } from "../../src/engine/gpu/gpu-finder.ts";
 import { gpuNeeds } from "../../src/engine/gpu/gpu-memory.ts";
-import { placeOnGpu } from "../../src/engine/gpu/place-on-gpu.ts";
+import { offloadToGpu } from "../../src/engine/gpu/offload-to-gpu.ts";
 import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
 import type { TokenLogprob } from "../../src/engine/protocol/generation.ts";
 import type { SlotResult } from "../../src/engine/protocol/calls.ts";
@@ -118,7 +118,7 @@ describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS
       { mode: "auto", adapter: testGpu?.name, powerPreference: "high-performance", sandbox: "auto" },
       async () => ({ adapters: testGpu ? [testGpu] : [] }),
     );
-    const { spec, warning } = await placeOnGpu(finder, whole, gguf, {
+    const { spec, warning } = await offloadToGpu(finder, whole, gguf, {
       memory: work + output + block,
       taken: 0,
       batchSize: 16,

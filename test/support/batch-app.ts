@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { BatchRoom } from "../../src/batches/batch-service.ts";
 import { configSchema, type ConfigInput } from "../../src/config/schema.ts";
 import { batchLineRunner, isBatchWork } from "../../src/daemon/run-batch-line.ts";
-import { BATCH_FORMATS } from "../../src/daemon/dialects.ts";
+import { BATCH_FORMATS } from "../../src/daemon/create-apis.ts";
 import type { GenerationEvent } from "../../src/engine/protocol/generation.ts";
 import { ServiceEvents } from "../../src/events/service-events.ts";
 import type { App } from "../../src/http/app.ts";

@@ -12,10 +12,10 @@ import { configSchema, type ConfigInput } from "../../src/config/schema.ts";
 import { ServiceError } from "../../src/errors/service-error.ts";
 import { ServiceEvents } from "../../src/events/service-events.ts";
 import { BatchModels } from "../../src/fleet/batches/batch-models.ts";
-import { JetStreamPlace, streamName, STREAMS } from "../../src/fleet/batches/jetstream-store.ts";
+import { JetStreamStore, streamName, STREAMS } from "../../src/fleet/batches/jetstream-store.ts";
 import { FleetBatches } from "../../src/fleet/batches/fleet-batches.ts";
 import { SharingLog } from "../../src/fleet/jetstream/streams.ts";
-import type { CardModel, PlacedMachine } from "../../src/fleet/members.ts";
+import type { MemberModel, CandidateMachine } from "../../src/fleet/members.ts";
 import { FleetConnection } from "../../src/fleet/fleet-connection.ts";
 import { beat, card, cardModel, idOf } from "./fleet-wire.ts";
 
@@ -65,7 +65,7 @@ export interface BatchMachine {
   readonly batches: FleetBatches;
   /** Those of this machine alone. */
   readonly own: BatchRoom;
-  readonly place: JetStreamPlace;
+  readonly place: JetStreamStore;
   /** Removes what is too old. */
   sweep(): Promise<void>;
   /** What has become of batches that it has led. */
@@ -77,7 +77,7 @@ export interface BatchMachine {
 
 interface Described {
   readonly name: string;
-  readonly models: readonly CardModel[];
+  readonly models: readonly MemberModel[];
 }
 
 /** Machines of one fleet on a real NATS server, without engines. */
@@ -115,7 +115,7 @@ export class BatchMachines {
     });
     const own = { card: { ...card(name), models: mine }, beat: beat(name) };
     const parts = { formats: { [TEXT_API]: TEXT_LINES }, events, onLine: () => undefined, config, logger };
-    const place = new JetStreamPlace(connection, this.#prefix, logger, new SharingLog(connection, logger));
+    const place = new JetStreamStore(connection, this.#prefix, logger, new SharingLog(connection, logger));
     const room = new BatchRoom({ ...parts, ...(now && { now }) });
     const batches = new FleetBatches({
       ...parts,
@@ -181,7 +181,7 @@ export class BatchMachines {
   }
 }
 
-function described({ name, models }: Described): PlacedMachine {
+function described({ name, models }: Described): CandidateMachine {
   return { card: { ...card(name), models: [...models] }, beat: beat(name) };
 }
 

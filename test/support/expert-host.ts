@@ -8,7 +8,7 @@ import { hostMemory, KERNELS, linkHost } from "./kernel-host-module.ts";
 const PAGES = 1024;
 /** Each thread's stack grows down from the end of its own megabyte; tensors lie above. */
 const STACK_BYTES = 1024 * 1024;
-const MOST_THREADS = 2;
+const MAX_THREADS = 2;
 const TYPE = { f32: 0, i32: 26 } as const;
 /** F32, F16, BF16. */
 const TYPES_OF_FLOATS = new Set([0, 1, 30]);
@@ -59,7 +59,7 @@ const THREAD = `
 /** The kernels in a module of their own, which multiply experts of a mixture as llama.cpp's graphs have them. */
 export class ExpertHost {
   readonly #memory = hostMemory(PAGES, { shared: true });
-  readonly #tensors = new HostTensors(this.#memory, MOST_THREADS * STACK_BYTES);
+  readonly #tensors = new HostTensors(this.#memory, MAX_THREADS * STACK_BYTES);
   readonly #modules: readonly WebAssembly.Module[];
   readonly #exports: Record<string, (...values: (bigint | number)[]) => number>;
 
@@ -72,7 +72,7 @@ export class ExpertHost {
 
   /** @param machine another machine whose dot product of bytes is to stand in for this one's */
   static async start(machine?: DotMachine): Promise<ExpertHost> {
-    const modules = Array.from({ length: MOST_THREADS }, (_, thread) =>
+    const modules = Array.from({ length: MAX_THREADS }, (_, thread) =>
       WebAssembly.compile(linkHost(PAGES, true, KERNELS, machine, (thread + 1) * STACK_BYTES)),
     );
     return new ExpertHost(await Promise.all(modules));

@@ -3,10 +3,10 @@ import { type Config, configSchema, type ConfigInput } from "../../src/config/sc
 import { ServiceError } from "../../src/errors/service-error.ts";
 import { ServiceEvents } from "../../src/events/service-events.ts";
 import { Activity } from "../../src/daemon/activity/activity.ts";
-import { createDialects } from "../../src/daemon/dialects.ts";
+import { createApis } from "../../src/daemon/create-apis.ts";
 import { BrowserScripts, pageFile } from "../../src/daemon/package-files.ts";
 import { createFileOpener } from "../../src/daemon/create-services.ts";
-import type { ManagementServices } from "../../src/dialects/management/management-services.ts";
+import type { ManagementServices } from "../../src/api/management/management-services.ts";
 import { createApp, type App } from "../../src/http/app.ts";
 import type { Inference } from "../../src/inference/inference.ts";
 import type { Metrics } from "../../src/metrics/metrics.ts";
@@ -104,7 +104,7 @@ function idleBatches(config: Config): BatchRoom {
 
 /** The whole HTTP side on services, with the dialects that the daemon has. */
 export function appOf(services: ManagementServices): App {
-  return createApp(services, createDialects(services));
+  return createApp(services, createApis(services));
 }
 
 export function fakeApp(options: FakeOptions = {}): App {

@@ -1,4 +1,4 @@
-import { type Beat, type Card, type CardModel, PROTOCOL } from "../../src/fleet/members.ts";
+import { type Heartbeat, type MemberInfo, type MemberModel, PROTOCOL } from "../../src/fleet/members.ts";
 import type { FleetConnection, ReadMessage } from "../../src/fleet/fleet-connection.ts";
 
 /** What the parts of a fleet use of a connection. */
@@ -78,7 +78,7 @@ export function idOf(name: string): string {
   return Buffer.from(name).toString("hex").padEnd(32, "0").slice(0, 32);
 }
 
-export function card(name: string, further: Partial<Card> = {}): Card {
+export function card(name: string, further: Partial<MemberInfo> = {}): MemberInfo {
   return {
     protocol: PROTOCOL,
     id: idOf(name),
@@ -94,7 +94,7 @@ export function card(name: string, further: Partial<Card> = {}): Card {
   };
 }
 
-export function beat(name: string, further: Partial<Beat> = {}): Beat {
+export function beat(name: string, further: Partial<Heartbeat> = {}): Heartbeat {
   return {
     protocol: PROTOCOL,
     id: idOf(name),
@@ -107,7 +107,7 @@ export function beat(name: string, further: Partial<Beat> = {}): Beat {
   };
 }
 
-export function cardModel(alias: string): CardModel {
+export function cardModel(alias: string): MemberModel {
   return {
     alias,
     files: "f".repeat(64),

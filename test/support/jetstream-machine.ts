@@ -2,13 +2,13 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import { pino } from "pino";
 import { onTestFinished } from "vitest";
 import { configSchema } from "../../src/config/schema.ts";
-import { JetStreamPlace } from "../../src/fleet/batches/jetstream-store.ts";
+import { JetStreamStore } from "../../src/fleet/batches/jetstream-store.ts";
 import { FleetConnection } from "../../src/fleet/fleet-connection.ts";
 import { SharingLog } from "../../src/fleet/jetstream/streams.ts";
 import { startNats } from "./nats-server.ts";
 
 /** A machine with the prefix "t" at a NATS server of its own with JetStream, for one test. */
-export async function jetStreamMachine(): Promise<{ place: JetStreamPlace; nats: NatsConnection }> {
+export async function jetStreamMachine(): Promise<{ place: JetStreamStore; nats: NatsConnection }> {
   const server = await startNats({ jetStream: true });
   onTestFinished(async () => await server.stop());
   const logger = pino({ level: "silent" });
@@ -18,5 +18,5 @@ export async function jetStreamMachine(): Promise<{ place: JetStreamPlace; nats:
   await connection.joined;
   const { nats } = connection;
   if (!nats) throw new Error("there is no connection");
-  return { place: new JetStreamPlace(connection, "t", logger, new SharingLog(connection, logger)), nats };
+  return { place: new JetStreamStore(connection, "t", logger, new SharingLog(connection, logger)), nats };
 }

@@ -32,7 +32,7 @@ export const CLOCK_STEP = 648;
 export const STACK_TOP = 1024 * 1024;
 
 /** As in the engine's module: V8 compares addresses with the largest one that a memory may have. */
-const MOST_PAGES = IMAGE_HEAP_BYTES / 65_536;
+const MAX_PAGES = IMAGE_HEAP_BYTES / 65_536;
 
 const FIRST_VEC_DOT = 3;
 const THREAD = FIRST_VEC_DOT + VEC_DOTS.length;
@@ -89,7 +89,7 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
     sizedText("memory"),
     [2, isShared ? 7 : 5],
     uleb(pages),
-    uleb(MOST_PAGES),
+    uleb(MAX_PAGES),
   ]);
   const stackPointer = [I64, 1, 0x42, ...signedLeb(stackTop), 0x0b];
   // memory.copy of as many bytes as there are weights: what was to be dequantized stands where floats would.

@@ -1,5 +1,5 @@
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
-import { candidatesHere } from "../../src/engine/walls/sandbox-finder.ts";
+import { candidatesHere } from "../../src/engine/sandbox/sandbox-finder.ts";
 import { collect, engineSpec, NEVER, promptRequest, startEngine } from "./engine-fixture.ts";
 import { generated } from "./generated.ts";
 

@@ -3,14 +3,14 @@ import {
   type GrammarChoices,
   type GrammarPart,
   parseGbnf,
-} from "../../src/schema/gbnf/parse-gbnf.ts";
-import { rangesOf } from "../../src/schema/text/code-points.ts";
+} from "../../src/grammar/gbnf/parse-gbnf.ts";
+import { rangesOf } from "../../src/grammar/text/code-points.ts";
 import { randomNumbers } from "./random-numbers.ts";
 
 /** After so many characters, a sample takes the shortest way to its end. */
 const SOFT_LENGTH = 60;
 /** Repetitions beyond the least one, at most. */
-const MOST_REPEATS = 12;
+const MAX_REPEATS = 12;
 
 /**
  * Writes random complete texts of a grammar: with the ends of ranges, the least and the most repetitions, and characters
@@ -57,7 +57,7 @@ class Sampler {
   #opened(part: GrammarPart, isLong: boolean): readonly GrammarPart[] {
     if (part.kind === "set") return [part];
     if (part.kind === "repeat") {
-      const most = Math.min(part.max, part.min + MOST_REPEATS);
+      const most = Math.min(part.max, part.min + MAX_REPEATS);
       const extra = isLong
         ? 0
         : this.#pick([0, most - part.min, Math.floor(this.#random() * (most - part.min + 1))]);

@@ -1,4 +1,4 @@
-import { chooseAdapter } from "../../src/engine/gpu/place-on-gpu.ts";
+import { chooseAdapter } from "../../src/engine/gpu/offload-to-gpu.ts";
 import type { GpuAdapter } from "../../src/engine/gpu/gpu-report.ts";
 import { probeGpu } from "../../src/engine/gpu/probe-gpu.ts";
 import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";

@@ -5,7 +5,7 @@ import { Presence } from "../../../src/fleet/presence.ts";
 import { RemoteCalls } from "../../../src/fleet/remote-calls.ts";
 import { ServedCalls } from "../../../src/fleet/served-calls.ts";
 import type { Inference } from "../../../src/inference/inference.ts";
-import { makeGrammar } from "../../../src/schema/grammar-work.ts";
+import { makeGrammar } from "../../../src/grammar/grammar-work.ts";
 import { FakeMetrics } from "../../../test/support/fake-metrics.ts";
 import { FakeModels } from "../../../test/support/fake-models.ts";
 import { beat, card, cardModel, FleetWire } from "../../../test/support/fleet-wire.ts";

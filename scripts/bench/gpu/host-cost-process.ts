@@ -17,13 +17,13 @@ const MAX_WAIT_MS = 600_000;
 /** In front of the times of reads, which null-dawn.mjs writes down: how many there were, the counts, and what is being compiled. */
 const COMPILING = 1 + COUNTS.length;
 const FIRST_TIME = COMPILING + 1;
-const MOST_READS = 65_536;
+const MAX_READS = 65_536;
 
 const task: HostCostTask = JSON.parse(process.argv[2] ?? "");
 const { spec, tokens, promptTokens, repeats } = task;
 if (!spec.gpu) throw new Error("the specification names no GPU");
 
-const memory = new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT * (FIRST_TIME + MOST_READS));
+const memory = new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT * (FIRST_TIME + MAX_READS));
 const figures = new Float64Array(memory);
 setEnvironmentData("daybreak-host-cost", { realDawn: findDawn(), memory, counts: task.counts });
 const platform = createNodePlatform(pathToFileURL(task.engine.wasmPath).href, () => {}, {
@@ -89,7 +89,7 @@ function costSince(before: Float64Array, steps: number): StepCost {
   const reads = (figures[0] ?? 0) - first;
   const times = Array.from(
     { length: reads },
-    (_, at) => figures[FIRST_TIME + ((first + at) % MOST_READS)] ?? 0,
+    (_, at) => figures[FIRST_TIME + ((first + at) % MAX_READS)] ?? 0,
   );
   const each = times
     .slice(1)

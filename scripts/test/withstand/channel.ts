@@ -55,7 +55,7 @@ const SLOW_READER_MS = 300;
 /** Longest time that a turn may hold the event loop; one takes far less, but this process makes the attacks as well. */
 const LONGEST_HOLD_MS = 1000;
 /** What all that waits for slow readers, and a garbage collector that has not come yet, may take. */
-const MOST_GROWTH_BYTES = 512 * 1024 * 1024;
+const MAX_GROWTH_BYTES = 512 * 1024 * 1024;
 
 const HOSTILE_ENGINE = path.join(import.meta.dirname, "channel", "hostile-engine.ts");
 const random = new Random(options.seed);
@@ -87,7 +87,7 @@ const singing = sing(ended.signal);
 await atOnce(AT_ONCE, findings, attack);
 ended.abort();
 const streams = await singing;
-if (mostGrowth > MOST_GROWTH_BYTES) findings.add("memory was filled", `${mostGrowth} bytes more`);
+if (mostGrowth > MAX_GROWTH_BYTES) findings.add("memory was filled", `${mostGrowth} bytes more`);
 const holdMs = Math.round(turns.stop());
 if (holdMs > LONGEST_HOLD_MS) findings.add("the event loop was held", `${holdMs} ms`);
 await canary.close();

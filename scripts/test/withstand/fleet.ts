@@ -33,10 +33,10 @@ Needs nats-server.`,
 const PREFIX = "daybreak";
 /** Messages of a round, in bursts; after each round an honest request must succeed. */
 const [BURSTS, BURST] = [8, 40];
-const MOST_HEARD = 500;
+const MAX_HEARD = 500;
 /** A request that is disturbed may fail, but must end. */
 const LONGEST_MS = 60_000;
-const MOST_HEAP_GROWTH_MB = 40;
+const MAX_HEAP_GROWTH_MB = 40;
 
 const random = new Random(options.seed);
 const findings = new Findings("fleet", options);
@@ -72,7 +72,7 @@ attacker.subscribe(`${PREFIX}.>`, {
     if (entrance !== undefined && !machines.includes(entrance))
       findings.count(`frames to forged entrances: ${kindOf(data)}`);
     // The newest, and what is stored, which is rare.
-    if (heard.length >= MOST_HEARD) heard.splice(random.int(0, MOST_HEARD - 1), 1);
+    if (heard.length >= MAX_HEARD) heard.splice(random.int(0, MAX_HEARD - 1), 1);
     heard.push({ subject, data: new Uint8Array(data) });
   },
 });
@@ -107,7 +107,7 @@ await listsAnswer();
 // Until what was forged is forgotten, too: a machine is missed after two seconds, an entrance after three.
 const leaks = await resources.stop(findings);
 const heapAfter = resources.heap;
-if (!(heapAfter - heapBefore <= MOST_HEAP_GROWTH_MB))
+if (!(heapAfter - heapBefore <= MAX_HEAP_GROWTH_MB))
   findings.add("what was sent is kept", `the heap has grown from ${heapBefore} to ${heapAfter} MB`);
 await attacker.close();
 const figures = await watched.stop();

@@ -34,7 +34,7 @@ else: then no conversation sees another's text, nor what was computed from it.
 const SLOTS = 4;
 const CONTEXT = 1024;
 /** Four of them fit into a context that slots share. */
-const MOST_CHARACTERS = 700;
+const MAX_CHARACTERS = 700;
 const CONVERSATIONS = 12;
 /** Of the keys and values of four conversations, so that most are dropped again. */
 const STORE_BYTES = 600 * 1024;
@@ -112,7 +112,7 @@ async function turn(
 
 /** It goes on, branches off somewhere, or begins anew. */
 function next(prompt: string, answer: string, random: Random): string {
-  if (prompt.length > MOST_CHARACTERS || random.chance(0.05)) return begin(random);
+  if (prompt.length > MAX_CHARACTERS || random.chance(0.05)) return begin(random);
   if (random.chance(0.2)) return prompt.slice(0, random.int(10, prompt.length));
   return `${prompt}${answer} and then ${random.int(0, 1e9)} `;
 }

@@ -36,7 +36,7 @@ const PATIENCE_MS = 120_000;
 /** The daemon's own limit of a body. */
 const BODY_LIMIT = 32 * 1024 * 1024;
 /** A body may take a multiple of its size plus a constant, which covers garbage that has not been collected yet. */
-const MOST_TIMES = 4;
+const MAX_TIMES = 4;
 const FLOOR = 64 * 1024 * 1024;
 /** Ways to send a body that is declared as JSON but is not. */
 const HEADERS: readonly Record<string, string>[] = [
@@ -137,7 +137,7 @@ async function largeBodies(seconds: number): Promise<Record<string, string | num
     console.log(
       `  ${what}: ${sent}, longest wait of /health ${Math.round(stall)} ms, memory ${Math.round(grown / 2 ** 20)} MiB`,
     );
-    if (grown > MOST_TIMES * BODY_LIMIT + FLOOR) findings.add("a body took too much memory", what);
+    if (grown > MAX_TIMES * BODY_LIMIT + FLOOR) findings.add("a body took too much memory", what);
     if (stall > worst.stall) Object.assign(worst, { stall, stallAt: what });
     if (grown / BODY_LIMIT > worst.times) Object.assign(worst, { times: grown / BODY_LIMIT, timesAt: what });
     count += 1;

@@ -7,7 +7,7 @@ import {
   batchSchema,
   fileListSchema,
   fileSchema,
-} from "../../dialects/openai/batches/batch-objects.ts";
+} from "../../api/openai/batches/batch-objects.ts";
 import { tryJson } from "../../json/json-values.ts";
 import { CliError, EXIT } from "../cli-error.ts";
 import { ApiError, type DaemonClient } from "../client/daemon-client.ts";

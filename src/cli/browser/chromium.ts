@@ -6,7 +6,7 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { z } from "zod";
-import { type ExperimentResult, experimentResultSchema } from "../../dialects/native/experiment.ts";
+import { type ExperimentResult, experimentResultSchema } from "../../api/native/experiment.ts";
 import { toError } from "../../errors/to-error.ts";
 import { CliError, EXIT } from "../cli-error.ts";
 import type { CliIo } from "../cli-io.ts";

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import type { Command } from "commander";
-import { createResultSchema, quantizeLineSchema } from "../../dialects/management/model-schemas.ts";
+import { createResultSchema, quantizeLineSchema } from "../../api/management/model-schemas.ts";
 import { isSystemError } from "../../errors/service-error.ts";
 import { toError } from "../../errors/to-error.ts";
 import { looksLikePath } from "../../models/names/name-resolver.ts";

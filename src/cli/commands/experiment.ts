@@ -1,8 +1,8 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { Argument, type Command, Option } from "commander";
 import { z } from "zod";
-import { modelFilesSchema } from "../../dialects/management/model-file-routes.ts";
-import { type ExperimentResult, experimentResultSchema } from "../../dialects/native/experiment.ts";
+import { modelFilesSchema } from "../../api/management/model-file-routes.ts";
+import { type ExperimentResult, experimentResultSchema } from "../../api/native/experiment.ts";
 import { toError } from "../../errors/to-error.ts";
 import { compareResults, type Comparison } from "../../experiments/compare-results.ts";
 import {

@@ -3,7 +3,7 @@ import { ConfigError } from "../../config/config-error.ts";
 import { loadConfig } from "../../config/load-config.ts";
 import type { Config } from "../../config/schema.ts";
 import type { ReportedAdapter } from "../../engine/gpu/gpu-report.ts";
-import { gpuJson } from "../../dialects/management/machine-schemas.ts";
+import { gpuJson } from "../../api/management/machine-schemas.ts";
 import { usageError } from "../cli-error.ts";
 import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
 import { configFlagOptions, configFlags } from "../options/config-flag-options.ts";

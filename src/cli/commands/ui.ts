@@ -1,5 +1,5 @@
 import { Argument, Command } from "commander";
-import { isOrigin } from "../../dialects/management/page-policy.ts";
+import { isOrigin } from "../../api/management/page-policy.ts";
 import { toError } from "../../errors/to-error.ts";
 import { CliError, EXIT, usageError } from "../cli-error.ts";
 import { type CliIo, writeJson, writeLine } from "../cli-io.ts";

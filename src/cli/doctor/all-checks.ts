@@ -4,11 +4,11 @@ import { loadConfig, type LoadedConfig } from "../../config/load-config.ts";
 import { configSchema } from "../../config/schema.ts";
 import { packageVersion } from "../../daemon/package-version.ts";
 import { GpuFinder } from "../../engine/gpu/gpu-finder.ts";
-import { SandboxFinder, type WallState } from "../../engine/walls/sandbox-finder.ts";
+import { SandboxFinder, type SandboxState } from "../../engine/sandbox/sandbox-finder.ts";
 import { http1Fetch } from "../../models/hub/remote/http1-fetch.ts";
-import { daemonCheck, type DaemonLook, fleetCheck, lookForDaemon } from "./daemon-checks.ts";
+import { daemonCheck, type FoundDaemon, fleetCheck, findDaemon } from "./daemon-checks.ts";
 import { hubCheck } from "./hub-check.ts";
-import { gpuCheck, memoryCheck, runtimeCheck, wallCheck } from "./machine-checks.ts";
+import { gpuCheck, memoryCheck, runtimeCheck, sandboxCheck } from "./machine-checks.ts";
 import { type Check, note, ok, problem } from "./run-checks.ts";
 import { cacheCheck, modelsCheck } from "./storage-checks.ts";
 
@@ -25,7 +25,7 @@ export function allChecks(
     http: { ...config.http, isChosen: origins.has("http.addr") },
     apiKey: env["SERVICE_API_KEY"] || config.api_keys[0],
   };
-  const daemon = lookForDaemon(where, signal);
+  const daemon = findDaemon(where, signal);
   // Those who await it see its failure; otherwise it does not matter.
   daemon.catch(() => {});
   return [
@@ -34,7 +34,7 @@ export function allChecks(
     configurationCheck(read, env),
     daemonCheck({ where, daemon, version: packageVersion() }),
     fleetCheck(daemon, config.fleet.nats !== undefined),
-    wallCheck(async () => await wallOf(daemon, sandbox)),
+    sandboxCheck(async () => await wallOf(daemon, sandbox)),
     gpuCheck(gpu.mode, async () => {
       const { mode, adapter, power_preference: powerPreference } = gpu;
       const finder = new GpuFinder({ mode, adapter, powerPreference, sandbox });
@@ -48,7 +48,7 @@ export function allChecks(
 }
 
 /** A daemon may run with other rights than this command: its report counts. */
-async function wallOf(daemon: Promise<DaemonLook>, mode: WallState["mode"]): Promise<WallState> {
+async function wallOf(daemon: Promise<FoundDaemon>, mode: SandboxState["mode"]): Promise<SandboxState> {
   const said = (await daemon).status?.sandbox;
   if (said && said.wall !== "unknown") return { ...said, problem: said.problem };
   const wall = new SandboxFinder({ mode });

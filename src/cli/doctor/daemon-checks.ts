@@ -3,7 +3,7 @@ import { lstatSync } from "node:fs";
 import net from "node:net";
 import { z } from "zod";
 import { isNamedPipe, socketPathProblem } from "../../daemon/listen.ts";
-import { isRefused, natsTrouble } from "../../dialects/management/machine-schemas.ts";
+import { isRefused, natsTrouble } from "../../api/management/machine-schemas.ts";
 import { codeOrReason } from "../../errors/reason-of.ts";
 import { DaemonClient } from "../client/daemon-client.ts";
 import { localEndpoints } from "../client/send-request.ts";
@@ -15,7 +15,7 @@ const [NAME, PORT, SOCKET] = ["Daemon", "Port", "Socket"];
 
 interface DaemonQuestion {
   readonly where: LocalDaemon;
-  readonly daemon: Promise<DaemonLook>;
+  readonly daemon: Promise<FoundDaemon>;
   /** Of this program. */
   readonly version: string;
 }
@@ -38,7 +38,7 @@ export function daemonCheck({ where, daemon, version }: DaemonQuestion): Check {
   };
 }
 
-function daemonFinding({ atSocket, atPort, status }: DaemonLook, version: string): Finding {
+function daemonFinding({ atSocket, atPort, status }: FoundDaemon, version: string): Finding {
   const health = atSocket ?? atPort;
   if (health === undefined) return ok(NAME, "does not run; daybreak serve, run and chat start one");
   if (health !== "ok") return note(NAME, `runs, and is ${health}`);
@@ -55,7 +55,7 @@ function daemonFinding({ atSocket, atPort, status }: DaemonLook, version: string
 
 async function portFinding(
   { http }: LocalDaemon,
-  { atSocket, atPort, status }: DaemonLook,
+  { atSocket, atPort, status }: FoundDaemon,
 ): Promise<Finding> {
   const place = `${http.addr.includes(":") ? `[${http.addr}]` : http.addr}:${http.port}`;
   if (http.port === 0) return ok(PORT, "chosen by the system at each start");
@@ -102,14 +102,14 @@ async function portFinding(
 }
 
 /** Where the daemon at the socket listens instead, "" for nowhere; undefined: at this port, or it does not say. */
-function otherEndpoint(port: number, status: DaemonLook["status"]): string | undefined {
+function otherEndpoint(port: number, status: FoundDaemon["status"]): string | undefined {
   const endpoint = status?.http_endpoint;
   if (endpoint === undefined || endpoint === "") return endpoint;
   // A URL leaves out the port of its protocol.
   return (URL.parse(endpoint)?.port || "80") === String(port) ? undefined : endpoint;
 }
 
-async function socketFinding({ socket }: LocalDaemon, { atSocket }: DaemonLook): Promise<Finding> {
+async function socketFinding({ socket }: LocalDaemon, { atSocket }: FoundDaemon): Promise<Finding> {
   if (socket === "")
     return note(SOCKET, "switched off; commands use the port, and daybreak stop does not work");
   if (atSocket !== undefined) return ok(SOCKET, `${socket}: the daemon listens there`);
@@ -204,7 +204,7 @@ const fleetSchema = z.object({
 });
 
 /** The local daemon as it answers. */
-export interface DaemonLook {
+export interface FoundDaemon {
   /** What answers /health there: "ok", "starting", "draining"; undefined: no daemon. */
   readonly atSocket: string | undefined;
   readonly atPort: string | undefined;
@@ -226,7 +226,7 @@ interface LocalDaemon {
 }
 
 /** Looks for the local daemon at each of its places. Rejects with the signal's reason only. */
-export async function lookForDaemon(where: LocalDaemon, signal: AbortSignal): Promise<DaemonLook> {
+export async function findDaemon(where: LocalDaemon, signal: AbortSignal): Promise<FoundDaemon> {
   const late = AbortSignal.timeout(DEADLINE_MS);
   const endpoints = localEndpoints(where);
   const client = (kinds: readonly string[]): DaemonClient =>
@@ -244,7 +244,7 @@ export async function lookForDaemon(where: LocalDaemon, signal: AbortSignal): Pr
   return { atSocket, atPort, status, fleet };
 }
 
-async function statusOf(client: DaemonClient): Promise<DaemonLook["status"]> {
+async function statusOf(client: DaemonClient): Promise<FoundDaemon["status"]> {
   return statusSchema.parse(await client.json(statusSchema, "GET", "/api/system/status"));
 }
 
@@ -263,7 +263,7 @@ const FLEET_CHECK_NAME = "Fleet";
  * Whether the daemon has joined its fleet, which the configuration or a flag of the daemon names. Nothing where there is
  * none.
  */
-export function fleetCheck(daemon: Promise<DaemonLook>, isConfigured: boolean): Check {
+export function fleetCheck(daemon: Promise<FoundDaemon>, isConfigured: boolean): Check {
   return {
     name: FLEET_CHECK_NAME,
     deadlineMs: 8000,
@@ -274,7 +274,7 @@ export function fleetCheck(daemon: Promise<DaemonLook>, isConfigured: boolean): 
   };
 }
 
-function finding(fleet: DaemonLook["fleet"]): Finding {
+function finding(fleet: FoundDaemon["fleet"]): Finding {
   if (!fleet)
     return note(
       FLEET_CHECK_NAME,

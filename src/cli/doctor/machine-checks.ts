@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import type { GpuState } from "../../engine/gpu/gpu-finder.ts";
-import type { GpuMode } from "../../engine/gpu/place-on-gpu.ts";
+import type { GpuMode } from "../../engine/gpu/offload-to-gpu.ts";
 import { machineProcessors, type Processors } from "../../engine/machine-limits.ts";
-import type { WallState } from "../../engine/walls/sandbox-finder.ts";
-import { TRIAL_MS } from "../../engine/walls/try-engine-start.ts";
+import type { SandboxState } from "../../engine/sandbox/sandbox-finder.ts";
+import { TRIAL_MS } from "../../engine/sandbox/try-engine-start.ts";
 import { platformPackages } from "../../launch/platform-packages.mjs";
 import { MINIMUM_NODE, runtimeSuits } from "../../launch/runtime.mjs";
 import { type MemoryLimit, memoryLimits } from "../../machine/memory.ts";
@@ -116,11 +116,11 @@ const WALL_CHECK_NAME = "Sandbox";
 const DEADLINE_MS = 2 * TRIAL_MS + 10_000;
 
 /** The system's wall around engines: as the daemon has it, or as it turns out to be when tried here. */
-export function wallCheck(look: () => Promise<WallState>): Check {
+export function sandboxCheck(look: () => Promise<SandboxState>): Check {
   return { name: WALL_CHECK_NAME, deadlineMs: DEADLINE_MS, look: async () => [judge(await look())] };
 }
 
-function judge({ mode, wall, parts, problem: why }: WallState): Finding {
+function judge({ mode, wall, parts, problem: why }: SandboxState): Finding {
   if (wall === "unknown")
     return note(WALL_CHECK_NAME, "not known yet: the daemon has started no engine", "daybreak load <model>");
   if (wall === "none") {

@@ -1,5 +1,5 @@
 import { SingleBar } from "cli-progress";
-import type { PullLine, QuantizeLine } from "../../dialects/management/model-schemas.ts";
+import type { PullLine, QuantizeLine } from "../../api/management/model-schemas.ts";
 import type { Output } from "../cli-io.ts";
 import { formatBytes, formatDuration, printable } from "./format.ts";
 

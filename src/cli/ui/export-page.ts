@@ -3,8 +3,8 @@ import path from "node:path";
 import { text } from "node:stream/consumers";
 import { buildEngineImage, IMAGE_SHA256 } from "../../../wasm/engine-image.ts";
 import { BrowserScripts, compatWasm, pageFile } from "../../daemon/package-files.ts";
-import { FRAME_FILES, isKept, pageList, sha256Of, UI_FILES } from "../../dialects/management/page-files.ts";
-import { elementPolicy, HUB_ORIGINS } from "../../dialects/management/page-policy.ts";
+import { FRAME_FILES, isCacheable, pageList, sha256Of, UI_FILES } from "../../api/management/page-files.ts";
+import { elementPolicy, HUB_ORIGINS } from "../../api/management/page-policy.ts";
 import { STOCK_WASM_PATH } from "../../engine/engine-image.ts";
 import { CliError, EXIT } from "../cli-error.ts";
 import { PACKAGE_FOLDER } from "../package-folder.ts";
@@ -67,7 +67,7 @@ export async function exportPage(
 /** What a visitor's browser keeps: all but what only older browsers need, and the service worker itself. */
 async function listOf(files: ReadonlyMap<string, Bytes>): Promise<object> {
   const kept = [...files].filter(
-    ([place]) => isKept(path.posix.basename(place)) && !place.includes("compat"),
+    ([place]) => isCacheable(path.posix.basename(place)) && !place.includes("compat"),
   );
   return await pageList(
     await Promise.all(

@@ -4,7 +4,7 @@ import {
   type LogLevel,
   type PastLog,
   type PastRequest,
-} from "../../dialects/management/activity-schemas.ts";
+} from "../../api/management/activity-schemas.ts";
 import type { RequestEnd, RequestHead } from "../../http/middleware/request-log.ts";
 import type { WorkFigures } from "../../inference/request-accounting.ts";
 

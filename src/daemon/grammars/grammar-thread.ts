@@ -3,10 +3,10 @@ import { Worker } from "node:worker_threads";
 import { abortable, Mutex } from "../../async/promises.ts";
 import { backgroundTimer, Watchdog } from "../../async/timers.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import type { GrammarResult, GrammarWork } from "../../schema/grammar-work.ts";
+import type { GrammarResult, GrammarWork } from "../../grammar/grammar-work.ts";
 
 /** What work costs is counted, and the most of it takes a second or two of a processor, unless we have missed something. */
-const MOST_MS = 20_000;
+const MAX_MS = 20_000;
 /** Without work for so long, the thread ends and leaves its memory to models. */
 const IDLE_MS = 60_000;
 /** Nested schemas are followed by recursion. */
@@ -34,7 +34,7 @@ export class GrammarThread {
   #idle: NodeJS.Timeout | undefined;
 
   /** @param mostMs for which one grammar may be in the making */
-  constructor(mostMs: number = MOST_MS) {
+  constructor(mostMs: number = MAX_MS) {
     this.#mostMs = mostMs;
   }
 

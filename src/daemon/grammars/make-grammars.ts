@@ -1,5 +1,5 @@
 import { parentPort } from "node:worker_threads";
-import { type GrammarWork, makeGrammar } from "../../schema/grammar-work.ts";
+import { type GrammarWork, makeGrammar } from "../../grammar/grammar-work.ts";
 
 /** The thread that {@link GrammarThread} starts. */
 parentPort?.on("message", (work: GrammarWork) => {

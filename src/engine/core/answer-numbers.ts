@@ -5,7 +5,7 @@ import type { RequestLoop } from "./request-loop.ts";
 import type { WllamaSession } from "./wllama-session.ts";
 
 /** They are 15 bits of a number in a request (see build-request.ts). */
-const MOST_NUMBERS = 0x7fff;
+const MAX_NUMBERS = 0x7fff;
 
 /** Numbers requests whose tokens matter one by one: those that begin with given tokens, and those that tell theirs. */
 export class AnswerNumbers {
@@ -30,7 +30,7 @@ export class AnswerNumbers {
    */
   async enter({ given, reportsTokens, logprobs }: GenerationRequest): Promise<AnswerNumber | undefined> {
     if (!given?.length && !reportsTokens) return undefined;
-    this.#last = (this.#last % MOST_NUMBERS) + 1;
+    this.#last = (this.#last % MAX_NUMBERS) + 1;
     const value = this.#last;
     if (!given?.length) return { value, [Symbol.dispose]: () => undefined };
     this.#check(given);

@@ -19,12 +19,12 @@ import {
   type CompletionChunk,
   completionResultSchema,
 } from "./loop-request.ts";
-import type { RoomShare } from "./shared-context.ts";
+import type { ContextShare } from "./shared-context.ts";
 
 /** Turns the results of one generation into events. */
 export class AnswerReader {
   readonly #request: GenerationRequest;
-  readonly #share: RoomShare | undefined;
+  readonly #share: ContextShare | undefined;
   readonly #onEvent: (event: GenerationEvent) => void;
   readonly #chunks: ChunkReader;
   readonly #depth: AnswerDepth;
@@ -36,7 +36,7 @@ export class AnswerReader {
   /** @param share what it uses of a context that it shares with others; absent: it has its own */
   constructor(
     request: GenerationRequest,
-    share: RoomShare | undefined,
+    share: ContextShare | undefined,
     onEvent: (event: GenerationEvent) => void,
   ) {
     this.#request = request;

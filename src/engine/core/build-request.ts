@@ -1,5 +1,5 @@
 import { withoutUndefined } from "../../json/json-values.ts";
-import { toLlamaSchema } from "../../schema/to-llama-schema.ts";
+import { toLlamaSchema } from "../../grammar/to-llama-schema.ts";
 import {
   type ChatMessage,
   continuesLast,

@@ -28,7 +28,7 @@ import {
 import { endsWithMedia, MediaEnding, noTextAfterMedia } from "./media-ending.ts";
 import type { EngineFiles, EnginePlatform } from "./platform.ts";
 import { draftCostPatch, promptReusePatch, StepControl } from "./kernel-controls.ts";
-import { PromptTurns, SharedRoom } from "./shared-context.ts";
+import { PromptSchedule, SharedContext } from "./shared-context.ts";
 import { withReadableImages } from "./webp.ts";
 import { RequestLoop } from "./request-loop.ts";
 import { ServerRequests } from "./server-requests.ts";
@@ -54,7 +54,7 @@ export class EngineCore {
   readonly #adapterScales: readonly number[];
   readonly #purpose: EngineSettings["purpose"];
   readonly #guessTokens: number;
-  readonly #turns: PromptTurns;
+  readonly #turns: PromptSchedule;
   readonly #sharesContext: boolean;
   readonly #mediaEnding: MediaEnding;
 
@@ -90,8 +90,8 @@ export class EngineCore {
     this.#purpose = purpose;
     this.#guessTokens = guessTokens;
     this.#sharesContext = sharedContext;
-    this.#turns = new PromptTurns(
-      sharedContext ? new SharedRoom(info.contextTokens, () => loop.steps) : undefined,
+    this.#turns = new PromptSchedule(
+      sharedContext ? new SharedContext(info.contextTokens, () => loop.steps) : undefined,
       (text, signal) => this.#tokenizer.count(text, signal),
     );
     this.info = info;

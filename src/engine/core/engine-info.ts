@@ -1,6 +1,6 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { EngineInfo } from "../protocol/engine-spec.ts";
-import { type EngineSettings, engineThreads, wholeContext } from "./load-parameters.ts";
+import { type EngineSettings, engineThreads, totalContext } from "./load-parameters.ts";
 import { Wllama } from "./wllama-api.ts";
 import type { WllamaSession } from "./wllama-session.ts";
 
@@ -20,7 +20,7 @@ export function readInfo(
     throw new ServiceError("invalid_model_file", "The projector does not fit the model.");
   }
   return {
-    contextSize: Math.min(wholeContext(settings.contextSize), info.n_ctx_train),
+    contextSize: Math.min(totalContext(settings.contextSize), info.n_ctx_train),
     contextTokens: info.n_ctx,
     trainedContextSize: info.n_ctx_train,
     vocabSize: info.n_vocab,

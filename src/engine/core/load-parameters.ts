@@ -1,6 +1,6 @@
 import { contextTokens, type EngineSpec, isQuantizedCache } from "../protocol/engine-spec.ts";
 import { withoutUndefined } from "../../json/json-values.ts";
-import { MOST_GUESSED } from "../protocol/sampling-fields.ts";
+import { MAX_GUESSED } from "../protocol/sampling-fields.ts";
 import type { LoadParameters } from "./wllama-api.ts";
 
 /** The part of a specification without file names; files reach the engine as blobs. */
@@ -29,7 +29,7 @@ export function buildLoadParameters(
   const isCpu = settings.gpuLayers === 0 || settings.gpu === undefined;
   return {
     n_gpu_layers: isCpu ? 0 : settings.gpuLayers < 0 ? ALL_LAYERS : settings.gpuLayers,
-    n_ctx: contextTokens({ ...settings, contextSize: wholeContext(settings.contextSize) }),
+    n_ctx: contextTokens({ ...settings, contextSize: totalContext(settings.contextSize) }),
     n_threads: engineThreads(settings),
     n_parallel: settings.slots,
     n_batch: batchSize,
@@ -43,7 +43,7 @@ export function buildLoadParameters(
     prefill_assistant: false,
     ctx_shift: settings.contextShift,
     // One more than a guess may have tells the kernels of a draft model.
-    spec_draft_n_max: settings.purpose === "generate" ? MOST_GUESSED + Number(hasDraft) : 0,
+    spec_draft_n_max: settings.purpose === "generate" ? MAX_GUESSED + Number(hasDraft) : 0,
     ...(hasDraft && {
       spec_draft_model: `models/${DRAFT_NAME}`,
       spec_draft_ngl: isCpu ? 0 : ALL_LAYERS,
@@ -92,7 +92,7 @@ export function engineThreads({
 const CONTEXT_BLOCK = 256;
 
 /** The context size that one request actually gets. */
-export function wholeContext(contextSize: number): number {
+export function totalContext(contextSize: number): number {
   return Math.ceil(contextSize / CONTEXT_BLOCK) * CONTEXT_BLOCK;
 }
 

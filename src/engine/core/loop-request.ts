@@ -185,7 +185,7 @@ export const completionResultSchema = z
   .transform((result) => (Array.isArray(result) ? result : [result]));
 
 /** As many as our kernels keep (wasm/kernels/given-tokens.h): more than all slots say in one step. */
-const MOST_CHOSEN = 8192;
+const MAX_CHOSEN = 8192;
 const [NUMBER, TOKEN, FIELDS] = [0, 1, 2] as const;
 
 /** Tokens of an answer, in their order. */
@@ -217,9 +217,9 @@ export class ChosenTokens {
     const count = new DataView(buffer).getUint32(MEMORY_CELLS.chosenCount, true);
     if (count === this.#read) return chosen;
     const at = Number(new DataView(buffer).getBigUint64(MEMORY_CELLS.chosenTokens, true));
-    const written = new Int32Array(buffer, at, FIELDS * MOST_CHOSEN);
+    const written = new Int32Array(buffer, at, FIELDS * MAX_CHOSEN);
     for (; this.#read !== count; this.#read = (this.#read + 1) >>> 0) {
-      const entry = FIELDS * (this.#read % MOST_CHOSEN);
+      const entry = FIELDS * (this.#read % MAX_CHOSEN);
       const [number = 0, token = 0] = [written[entry + NUMBER], written[entry + TOKEN]];
       const known = chosen.get(number) ?? { ids: [], replaced: 0 };
       chosen.set(number, known);

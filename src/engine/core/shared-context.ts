@@ -9,10 +9,10 @@ const STEPS_AHEAD = 3;
  * The tokens of running generations in a context that their slots share. The daemon gives each its part and ends those that
  * have used theirs, but it may be late. A context that is full is an error for all who run, so the last check is here.
  */
-export class SharedRoom {
+export class SharedContext {
   readonly #contextTokens: number;
   readonly #steps: () => number;
-  readonly #shares = new Set<RoomShare>();
+  readonly #shares = new Set<ContextShare>();
   #nextLeave = Promise.withResolvers<void>();
 
   /**
@@ -33,8 +33,8 @@ export class SharedRoom {
    * Resolves when there is room for the prompt: one that is read while it does not fit is an error for all. Others end to
    * make that room. Dispose the share when its generation has left its slot.
    */
-  async enter({ promptTokens, maxTokens, signal }: Entrance): Promise<RoomShare> {
-    const share = new RoomShare({
+  async enter({ promptTokens, maxTokens, signal }: Entrance): Promise<ContextShare> {
+    const share = new ContextShare({
       // The engine refuses one that does not fit alone, and nobody has to end for that.
       promptTokens: promptTokens < this.#contextTokens ? promptTokens : 0,
       maxTokens: maxTokens ?? Number.POSITIVE_INFINITY,
@@ -57,7 +57,7 @@ export class SharedRoom {
     return this.#shares.size > 1 && this.#used() > this.#contextTokens;
   }
 
-  #leave(share: RoomShare): void {
+  #leave(share: ContextShare): void {
     if (!this.#shares.delete(share)) return;
     this.#nextLeave.resolve();
     this.#nextLeave = Promise.withResolvers();
@@ -86,7 +86,7 @@ interface RoomShareOptions {
 }
 
 /** What one generation uses. */
-export class RoomShare implements Disposable {
+export class ContextShare implements Disposable {
   readonly #options: RoomShareOptions;
   #promptTokens: number;
   /** The last number that is known, and the steps at that time. */
@@ -135,16 +135,19 @@ export class RoomShare implements Disposable {
 type OnEvent = (event: GenerationEvent) => void;
 
 /** Prompts that wait for each other, and for room where slots share a context. */
-export class PromptTurns {
+export class PromptSchedule {
   readonly #prompts = new Mutex();
-  readonly #room: SharedRoom | undefined;
+  readonly #room: SharedContext | undefined;
   readonly #count: (text: string, signal: AbortSignal) => Promise<number>;
 
   /**
    * @param room of a context that slots share
    * @param count tells how many tokens a text has
    */
-  constructor(room: SharedRoom | undefined, count: (text: string, signal: AbortSignal) => Promise<number>) {
+  constructor(
+    room: SharedContext | undefined,
+    count: (text: string, signal: AbortSignal) => Promise<number>,
+  ) {
     this.#room = room;
     this.#count = count;
   }
@@ -177,7 +180,7 @@ export class PromptTurns {
     prompt: string,
     maxTokens: number | undefined,
     signal: AbortSignal,
-  ): Promise<RoomShare | undefined> {
+  ): Promise<ContextShare | undefined> {
     if (!this.#room) return undefined;
     const promptTokens = this.#room.isEmpty ? 0 : await this.#count(prompt, signal);
     return await this.#room.enter({ promptTokens, maxTokens, signal });

@@ -1,6 +1,6 @@
 import { ADDRESSES } from "../../../wasm/llama-cpp-build.ts";
 import { MEMORY_CELLS } from "../../../wasm/memory-cells.ts";
-import { MOST_ADAPTERS } from "../protocol/generation.ts";
+import { MAX_ADAPTERS } from "../protocol/generation.ts";
 import type { TextPatch } from "./worker-patches.ts";
 
 /** Verb that we add to the worker: its arguments are the name of a function in `slotActions` below, and that function's. */
@@ -98,8 +98,8 @@ const slotActions = {
       if (written < 0) return written;
       heldState.bytes = written;
       const tokens = new Int32Array(getHeapU8().buffer, pointer, length).slice();
-      const scales = await withTokens(${MOST_ADAPTERS}, async (list) => {
-        const count = await slotKernel('scales')(slot, BigInt(list), ${MOST_ADAPTERS});
+      const scales = await withTokens(${MAX_ADAPTERS}, async (list) => {
+        const count = await slotKernel('scales')(slot, BigInt(list), ${MAX_ADAPTERS});
         return [...new Float32Array(getHeapU8().buffer, list, Math.max(0, count))];
       });
       return { bytes: written, tokens, scales };

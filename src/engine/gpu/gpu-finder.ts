@@ -1,7 +1,7 @@
 import { ServiceError } from "../../errors/service-error.ts";
-import { type AdapterPreferences, chooseAdapter, type GpuMode } from "./place-on-gpu.ts";
+import { type AdapterPreferences, chooseAdapter, type GpuMode } from "./offload-to-gpu.ts";
 import type { GpuAdapter, GpuReport, ReportedAdapter } from "./gpu-report.ts";
-import type { SandboxMode } from "../walls/sandbox-finder.ts";
+import type { SandboxMode } from "../sandbox/sandbox-finder.ts";
 import { probeGpu } from "./probe-gpu.ts";
 
 interface GpuSettings extends AdapterPreferences {

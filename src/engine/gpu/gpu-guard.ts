@@ -2,7 +2,7 @@ import type { Engine, StartEngine } from "../engine.ts";
 import type { ErrorCode } from "../../errors/error-codes.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
-import type { FoundGpu } from "./place-on-gpu.ts";
+import type { FoundGpu } from "./offload-to-gpu.ts";
 
 /** After this many failures within {@link FAILURE_WINDOW_MS}, the model is loaded on the CPU. */
 const MAX_FAILURES = 2;

@@ -13,7 +13,7 @@ const SEEN_BY_PROGRAMS = 0xc0;
  * Graphs whose commands are kept: one for each number of slots that decode, and for the steps of a prompt of some thousand
  * tokens. Each takes 1 MB of the heap for a model of 28 blocks, and a bind group for each program once it is repeated.
  */
-const MOST_RECORDINGS = 12;
+const MAX_RECORDINGS = 12;
 
 /** The engine has a request rehearsed: what it asks of a GPU is compiled, and does not run. */
 const IS_REHEARSAL = `getHeapU8()[${MEMORY_CELLS.gpuRehearsal}] === 1`;
@@ -40,7 +40,7 @@ export const COMPILED_PROGRAMS_PATCHES: readonly TextPatch[] = [
  * @param replays false: every graph is encoded each time
  */
 export function commandStreamPatches(replays: boolean): readonly TextPatch[] {
-  const mostRecordings = replays ? MOST_RECORDINGS : 0;
+  const mostRecordings = replays ? MAX_RECORDINGS : 0;
   const cells = {
     stream: MEMORY_CELLS.gpuStream,
     words: MEMORY_CELLS.gpuStreamWords,

@@ -1,4 +1,4 @@
-import { isPiece, joinPieces, pieceText } from "../protocol/piece.ts";
+import { isTextDelta, joinDeltas, deltaText } from "../protocol/piece.ts";
 import type { GenerationEvent } from "../protocol/generation.ts";
 import type { EngineMessage } from "../protocol/messages.ts";
 
@@ -60,11 +60,11 @@ export class Outbox {
 
 /** Joins text, and keeps where each token's ends: whoever counts them must not depend on how fast the channel is. */
 function joinText(last: GenerationEvent | undefined, event: GenerationEvent): boolean {
-  if (!last || !isPiece(last)) return false;
-  const end = pieceText(last).length;
-  if (!joinPieces(last, event)) return false;
+  if (!last || !isTextDelta(last)) return false;
+  const end = deltaText(last).length;
+  if (!joinDeltas(last, event)) return false;
   last.ends ??= [end];
-  last.ends.push(pieceText(last).length);
+  last.ends.push(deltaText(last).length);
   return true;
 }
 

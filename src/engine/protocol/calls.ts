@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { MOST_ADAPTER_SCALE, MOST_ADAPTERS } from "./generation.ts";
+import { MAX_ADAPTER_SCALE, MAX_ADAPTERS } from "./generation.ts";
 
 /** What the short calls take and return: embed, rerank, tokenize and pieces. */
 
@@ -53,8 +53,8 @@ const data = z.instanceof(Uint8Array);
 
 /** Of each adapter that is loaded, with which a state was computed. */
 export const adapterScalesSchema = z
-  .array(z.number().min(-MOST_ADAPTER_SCALE).max(MOST_ADAPTER_SCALE))
-  .max(MOST_ADAPTERS);
+  .array(z.number().min(-MAX_ADAPTER_SCALE).max(MAX_ADAPTER_SCALE))
+  .max(MAX_ADAPTERS);
 
 export const slotRequestSchema = z.discriminatedUnion("action", [
   z.object({ action: z.literal("list") }),

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { loadSettingsSchema } from "../../config/load-settings.ts";
 import { gpuDeviceSchema } from "../gpu/gpu-report.ts";
-import { MOST_GUESSED } from "./sampling-fields.ts";
+import { MAX_GUESSED } from "./sampling-fields.ts";
 
 const loraAdapterSchema = z.object({ path: z.string(), scale: z.number() });
 
@@ -56,7 +56,7 @@ export const engineSpecSchema = z.object({
   /** Drop the oldest tokens instead of stopping when the context is full; only without a shared context. */
   contextShift: z.boolean(),
   /** Most tokens to guess at once for a request that does not say; absent: none. */
-  guessTokens: z.int().min(0).max(MOST_GUESSED).optional(),
+  guessTokens: z.int().min(0).max(MAX_GUESSED).optional(),
   /** Bytes of the heap for prompts that no slot holds any more; absent: none. */
   promptCacheBytes: z.int().min(0).optional(),
 });

@@ -122,19 +122,19 @@ export type Sampling = z.infer<typeof samplingSchema>;
 export const MAX_TOP_LOGPROBS = 20;
 
 /** More tokens than any context has. */
-export const MOST_SHIFTED_TOKENS = 16 * 1024 * 1024;
+export const MAX_SHIFTED_TOKENS = 16 * 1024 * 1024;
 
 /** Adapters cost time in every matrix multiplication; nobody stacks more. */
-export const MOST_ADAPTERS = 16;
+export const MAX_ADAPTERS = 16;
 /** At 1 an adapter works as trained; a tenfold effect, even a negative one, is beyond any use. */
-export const MOST_ADAPTER_SCALE = 10;
+export const MAX_ADAPTER_SCALE = 10;
 
 /** More tokens than any context has. */
-const MOST_REASONING_TOKENS = 16 * 1024 * 1024;
+const MAX_REASONING_TOKENS = 16 * 1024 * 1024;
 
 /** More tokens than answers have; each takes room in messages. */
-export const MOST_GIVEN_TOKENS = 1024 * 1024;
-export const givenTokensSchema = z.array(z.int().min(0)).max(MOST_GIVEN_TOKENS);
+export const MAX_GIVEN_TOKENS = 1024 * 1024;
+export const prefixTokensSchema = z.array(z.int().min(0)).max(MAX_GIVEN_TOKENS);
 
 export const generationRequestSchema = z.object({
   input: generationInputSchema,
@@ -149,7 +149,7 @@ export const generationRequestSchema = z.object({
   reasoning: z
     .object({
       /** Tokens. */
-      budget: z.int().min(0).max(MOST_REASONING_TOKENS),
+      budget: z.int().min(0).max(MAX_REASONING_TOKENS),
       /** Around it, where the template does not say so. */
       tags: z.object({ start: z.string(), end: z.string().min(1) }).optional(),
     })
@@ -158,20 +158,20 @@ export const generationRequestSchema = z.object({
   shift: z
     .object({
       /** First tokens that stay; -1: the whole prompt. */
-      keep: z.int().min(-1).max(MOST_SHIFTED_TOKENS).optional(),
+      keep: z.int().min(-1).max(MAX_SHIFTED_TOKENS).optional(),
       /** Tokens that are dropped; 0: half of the others. */
-      discard: z.int().min(0).max(MOST_SHIFTED_TOKENS).optional(),
+      discard: z.int().min(0).max(MAX_SHIFTED_TOKENS).optional(),
     })
     .optional(),
   /** Of the model's LoRA adapters, in order; absent: as they were loaded. */
   adapterScales: z
-    .array(z.number().min(-MOST_ADAPTER_SCALE).max(MOST_ADAPTER_SCALE))
-    .max(MOST_ADAPTERS)
+    .array(z.number().min(-MAX_ADAPTER_SCALE).max(MAX_ADAPTER_SCALE))
+    .max(MAX_ADAPTERS)
     .optional(),
   /** Reuse the part of the prompt that is in the KV cache. */
   cachePrompt: z.boolean(),
   /** Least tokens of a part of the prompt that is reused although it has moved; 0: none is; absent: as the model was loaded. */
-  cacheReuse: z.int().min(0).max(MOST_SHIFTED_TOKENS).optional(),
+  cacheReuse: z.int().min(0).max(MAX_SHIFTED_TOKENS).optional(),
   /** The slot that answers if it is idle, from 0; absent: any. */
   slot: z.int().min(0).optional(),
   /** Report how the prompt was read when the answer is done. */
@@ -182,7 +182,7 @@ export const generationRequestSchema = z.object({
    * Tokens with which the answer begins, as another engine has generated them. They are a part of the answer like any other, and
    * sampling, grammar and text go on from there. An engine without our kernels generates them itself.
    */
-  given: givenTokensSchema.optional(),
+  given: prefixTokensSchema.optional(),
   /** Report the tokens of the answer, where our kernels run. */
   reportsTokens: z.boolean().optional(),
 });

@@ -33,7 +33,7 @@ type SamplerName = keyof typeof SAMPLERS;
 export const SAMPLER_NAMES = Object.keys(SAMPLERS) as [SamplerName, ...SamplerName[]];
 
 /** Most tokens that are guessed at once: longer guesses are rarely right to their end. */
-export const MOST_GUESSED = 64;
+export const MAX_GUESSED = 64;
 
 /** How a setting is called, in which range it may be and what it does. */
 interface SamplingField {
@@ -241,7 +241,7 @@ export const SAMPLING_FIELDS = {
   guessTokens: {
     name: "draft_max",
     aliases: ["speculative.n_max"],
-    type: z.int().min(0).max(MOST_GUESSED),
+    type: z.int().min(0).max(MAX_GUESSED),
     description:
       "Most tokens to guess at once and have checked in one step, which changes how fast an answer comes and nothing else; 0: none. Default: by how the model was loaded.",
     isParameter: true,

@@ -6,7 +6,7 @@ import { CHILD_SPEAKS_ON } from "../channel/parent-channel.ts";
 import { killGroup, LastLines } from "../child-process.ts";
 import { STOCK_WASM_PATH } from "../engine-image.ts";
 import { engineRights, MINIMAL_ENVIRONMENT, readableCode, spawnEngine, spawnFailure } from "../launch.ts";
-import type { Wall } from "../walls/wall.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
 import { INVALID_WEIGHTS_EXIT_CODE, type QuantizeJob } from "./quantize-job.ts";
 
 /**
@@ -17,7 +17,7 @@ export type QuantizeTensors = (job: QuantizeJob, signal: AbortSignal) => AsyncIt
 
 interface QuantizerOptions {
   /** Finds the wall for engines, which this process gets too. */
-  readonly findWall: () => Promise<Wall | undefined>;
+  readonly findWall: () => Promise<Sandbox | undefined>;
 }
 
 /** Lines of output kept to explain an exit. */
@@ -91,7 +91,7 @@ const SCRIPT_HEAP_MIB = 512;
  * Starts a process with the rights of an engine: it may read its own code and the given files, and nothing else.
  * @throws ServiceError resources_exhausted or model_load_failed when the process cannot be started
  */
-function launchQuantizer(files: readonly string[], wall: Wall | undefined): ChildProcess {
+function launchQuantizer(files: readonly string[], wall: Sandbox | undefined): ChildProcess {
   const entry = path.join(import.meta.dirname, `quantizer-main${path.extname(import.meta.filename)}`);
   const readable = [...readableCode(), STOCK_WASM_PATH, ...files];
   const start = {

@@ -4,7 +4,7 @@ import { type BlockFormat, bytesOf } from "./quantize-job.ts";
 const PAGE_BYTES = 64 * 1024;
 /** As llama.cpp's script has them; a thread uses some 16 MB more than the first. */
 const FIRST_PAGES = 2048n;
-const MOST_PAGES = 65_536n;
+const MAX_PAGES = 65_536n;
 const F32_BYTES = 4;
 /** Number of points in the grid of IQ3_S. */
 const IQ3_S_GRID = 512;
@@ -41,7 +41,7 @@ export class Quantizer {
 
   /** @param module what buildQuantizerImage() makes */
   static async start(module: WebAssembly.Module): Promise<Quantizer> {
-    const limits = { initial: FIRST_PAGES, maximum: MOST_PAGES, shared: true, address: "i64" };
+    const limits = { initial: FIRST_PAGES, maximum: MAX_PAGES, shared: true, address: "i64" };
     // The DOM's types do not know memory64 yet.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     const memory = new WebAssembly.Memory(limits as unknown as WebAssembly.MemoryDescriptor);

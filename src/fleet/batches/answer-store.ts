@@ -4,7 +4,7 @@ import { headers } from "@nats-io/transport-node";
 import { z } from "zod";
 import type { BatchUsage, LineCounts, LineOutcome, RouteAnswer, RunOutcome } from "../../batches/batch.ts";
 import { readJson, writeJson } from "../wire-format.ts";
-import type { JetStreamPlace } from "./jetstream-store.ts";
+import type { JetStreamStore } from "./jetstream-store.ts";
 
 const pack = promisify(gzip);
 const unpack = promisify(gunzip);
@@ -12,8 +12,8 @@ const unpack = promisify(gunzip);
 /** A longer answer is in parts of this size. */
 const PART_BYTES = 128 * 1024;
 /** Of an answer that is unpacked, whoever has written it. */
-const MOST_BYTES = 256 * 1024 * 1024;
-const MOST_PARTS = 4096;
+const MAX_BYTES = 256 * 1024 * 1024;
+const MAX_PARTS = 4096;
 const HEADER = "Daybreak-Answer";
 
 const outcomeSchema = z.tuple([
@@ -29,7 +29,7 @@ const answerSchema = z.object({
   body: z.string().optional(),
   /** Where its parts are. */
   parts: z
-    .object({ nonce: z.string().regex(/^[0-9a-f]+$/), count: z.int().min(0).max(MOST_PARTS) })
+    .object({ nonce: z.string().regex(/^[0-9a-f]+$/), count: z.int().min(0).max(MAX_PARTS) })
     .optional(),
 });
 
@@ -69,10 +69,10 @@ class OpenTally implements Tally {
  * them, so that it is right whoever was killed.
  */
 export class Answers {
-  readonly #place: JetStreamPlace;
+  readonly #place: JetStreamStore;
   readonly #tallies = new Map<string, OpenTally>();
 
-  constructor(place: JetStreamPlace) {
+  constructor(place: JetStreamStore) {
     this.#place = place;
     // A server that comes back after a power failure may have forgotten the last ones.
     place.onChange(() => this.#tallies.clear());
@@ -203,5 +203,5 @@ export class Answers {
 
 /** Undefined for what is not packed, or too long: anyone on the NATS server may have written it. */
 async function unpacked(data: Uint8Array): Promise<Buffer | undefined> {
-  return await unpack(data, { maxOutputLength: MOST_BYTES }).catch(() => undefined);
+  return await unpack(data, { maxOutputLength: MAX_BYTES }).catch(() => undefined);
 }

@@ -1,6 +1,6 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { Models } from "../../models/models.ts";
-import { findIn, isSame, type PlacedMachine } from "../members.ts";
+import { findIn, isSame, type CandidateMachine } from "../members.ts";
 import type { Presence } from "../presence.ts";
 import type { SelfDescription } from "../self-description.ts";
 import type { LineGroup } from "./batch-record.ts";
@@ -89,6 +89,6 @@ export class BatchModels {
   }
 }
 
-function hasModel({ card }: PlacedMachine, model: NonNullable<LineGroup["model"]>): boolean {
+function hasModel({ card }: CandidateMachine, model: NonNullable<LineGroup["model"]>): boolean {
   return card.models.some((each) => isSame(each, model));
 }

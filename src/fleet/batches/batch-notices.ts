@@ -2,13 +2,13 @@ import { z } from "zod";
 import { readJson, writeJson } from "../wire-format.ts";
 import type { Answers } from "./answer-store.ts";
 import { isSharedId } from "./batch-record.ts";
-import type { JetStreamPlace } from "./jetstream-store.ts";
+import type { JetStreamStore } from "./jetstream-store.ts";
 
 /**
  * What is heard of batches: promises that resolve with the next news. Each takes the place of the one before, which never
  * resolves: it would keep everything that has waited for it until there are news.
  */
-export class BatchNews {
+export class BatchNotifications {
   readonly #ofEach = new Map<string, PromiseWithResolvers<void>>();
   #ofOthers = Promise.withResolvers<void>();
 
@@ -44,7 +44,7 @@ const TRUE_MS = 45_000;
 /** Of a message that anyone on the NATS server may have written. */
 const LONGEST_REASON = 1000;
 /** Batches that are remembered. */
-const MOST_BATCHES = 1000;
+const MAX_BATCHES = 1000;
 const SUBJECT = "batchwaits";
 
 const refusalSchema = z.object({
@@ -55,12 +55,12 @@ const refusalSchema = z.object({
 });
 
 /** What lines of batches are refused with again and again, as all machines tell it. */
-export class ToldRefusals {
-  readonly #place: Pick<JetStreamPlace, "tell">;
+export class ReportedRefusals {
+  readonly #place: Pick<JetStreamStore, "tell">;
   readonly #answers: Pick<Answers, "tally">;
   readonly #byBatch = new Map<string, { readonly reason: string; readonly answered: number; at: number }>();
 
-  constructor(place: Pick<JetStreamPlace, "tell" | "listen">, answers: Pick<Answers, "tally">) {
+  constructor(place: Pick<JetStreamStore, "tell" | "listen">, answers: Pick<Answers, "tally">) {
     this.#place = place;
     this.#answers = answers;
     place.listen(SUBJECT, (data) => {
@@ -69,7 +69,7 @@ export class ToldRefusals {
       this.#byBatch.delete(told.batch);
       this.#byBatch.set(told.batch, { ...told, at: performance.now() });
       const [oldest] = this.#byBatch.keys();
-      if (this.#byBatch.size > MOST_BATCHES && oldest !== undefined) this.#byBatch.delete(oldest);
+      if (this.#byBatch.size > MAX_BATCHES && oldest !== undefined) this.#byBatch.delete(oldest);
     });
   }
 

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FileContents } from "../../batches/batch-store.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { isAway } from "../jetstream/jetstream-errors.ts";
-import type { JetStreamPlace } from "./jetstream-store.ts";
+import { isUnreachable } from "../jetstream/jetstream-errors.ts";
+import type { JetStreamStore } from "./jetstream-store.ts";
 
 /** Below what any server lets a message have. */
 const PIECE_BYTES = 128 * 1024;
@@ -17,12 +17,12 @@ const AGAIN_MS = 500;
 const UNKNOWN_MS = 24 * 3_600_000;
 
 /** Content of files in pieces of a stream. What no record knows of is not there for anyone. */
-export class PieceFolder implements FileContents {
-  readonly #place: JetStreamPlace;
+export class ChunkFolder implements FileContents {
+  readonly #place: JetStreamStore;
   /** Pieces that were read last. A file never changes. */
   readonly #kept = new Map<string, Promise<Uint8Array>>();
 
-  constructor(place: JetStreamPlace) {
+  constructor(place: JetStreamStore) {
     this.#place = place;
   }
 
@@ -112,7 +112,7 @@ export class PieceFolder implements FileContents {
       try {
         return await this.#piece(id, number);
       } catch (error) {
-        if (!isAway(error) || performance.now() >= deadline) throw error;
+        if (!isUnreachable(error) || performance.now() >= deadline) throw error;
         await sleep(AGAIN_MS, undefined, { ref: false });
       }
     }

@@ -24,10 +24,10 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { ServiceEvents } from "../../events/service-events.ts";
 import { Answers } from "./answer-store.ts";
 import type { BatchModels } from "./batch-models.ts";
-import { ToldRefusals } from "./batch-notices.ts";
+import { ReportedRefusals } from "./batch-notices.ts";
 import { isSharedId, newSharedId } from "./batch-record.ts";
-import { PieceFolder } from "./chunked-files.ts";
-import type { JetStreamPlace } from "./jetstream-store.ts";
+import { ChunkFolder } from "./chunked-files.ts";
+import type { JetStreamStore } from "./jetstream-store.ts";
 import { Leases } from "./leases.ts";
 import { LineRuns } from "./line-runs.ts";
 import { SharedRunner } from "./shared-runner.ts";
@@ -44,7 +44,7 @@ type Desk = Omit<Batches, "maxFileBytes" | "maxLines">;
 export class FleetBatches implements Batches {
   readonly #options: FleetBatchesOptions;
   readonly #own: BatchRoom;
-  readonly #place: JetStreamPlace;
+  readonly #place: JetStreamStore;
   #shared: SharedBatches | undefined;
 
   constructor(options: FleetBatchesOptions) {
@@ -176,7 +176,7 @@ interface SharedBatchesOptions {
   readonly logger: Pick<Logger, "info" | "warn" | "error">;
   /** Told when a line is done here. */
   readonly onLine: (outcome: RunOutcome) => void;
-  readonly place: JetStreamPlace;
+  readonly place: JetStreamStore;
   /** Of this machine, for one run of its daemon. */
   readonly selfId: string;
   readonly models: BatchModels;
@@ -193,7 +193,7 @@ class SharedBatches {
   readonly #options: SharedBatchesOptions;
   readonly #leases: Leases;
   readonly #store: SharedStore;
-  readonly #folder: PieceFolder;
+  readonly #folder: ChunkFolder;
   readonly #answers: Answers;
   readonly #runner: SharedRunner;
   readonly #sweep: NodeJS.Timeout;
@@ -203,7 +203,7 @@ class SharedBatches {
     this.#options = options;
     this.#leases = new Leases(place, selfId);
     this.#answers = new Answers(place);
-    this.#folder = new PieceFolder(place);
+    this.#folder = new ChunkFolder(place);
     this.#store = new SharedStore({ place, answers: this.#answers, leases: this.#leases, now });
     const limits = { maxLines: config.batches.max_lines, maxLineBytes: config.http.body_limit };
     const parts = { store: this.#store, folder: this.#folder, now };
@@ -212,7 +212,7 @@ class SharedBatches {
       ...parts,
       answers: this.#answers,
       leases: this.#leases,
-      refusals: new ToldRefusals(place, this.#answers),
+      refusals: new ReportedRefusals(place, this.#answers),
       runs: new LineRuns(place),
       limits,
       onEnd: (batch) => events.emit(batchEnded(batch)),

@@ -37,7 +37,7 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 /** Where new files and batches belong. */
-export type Home = "fleet" | "machine" | "away";
+export type PrimaryStore = "fleet" | "machine" | "away";
 
 export interface Stored {
   readonly data: Uint8Array;
@@ -47,7 +47,7 @@ export interface Stored {
 }
 
 /** JetStream, as batches use it: messages by subject that are replaced only by those who know the one before. */
-export class JetStreamPlace {
+export class JetStreamStore {
   readonly #connection: FleetConnection;
   readonly #prefix: string;
   readonly #streams: PreparedStreams;
@@ -119,7 +119,7 @@ export class JetStreamPlace {
   }
 
   /** Where new files and batches belong now: on this machine where the fleet has never had a place for them. */
-  async home(): Promise<Home> {
+  async home(): Promise<PrimaryStore> {
     const { nats } = this.#connection;
     if (!nats) return this.#streams.areThere ? "away" : "machine";
     try {

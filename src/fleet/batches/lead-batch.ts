@@ -16,7 +16,7 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { Answers } from "./answer-store.ts";
 import type { BatchModels } from "./batch-models.ts";
 import { type LineGroup, newNonce, newOutputId, type SharedBatch } from "./batch-record.ts";
-import { isAway } from "../jetstream/jetstream-errors.ts";
+import { isUnreachable } from "../jetstream/jetstream-errors.ts";
 import type { LineRuns } from "./line-runs.ts";
 import type { SharedStore } from "./shared-store.ts";
 
@@ -167,7 +167,7 @@ export class BatchLeader {
       return await store.finish(batch.id, { ...change, counts: final, usage }, files);
     } catch (error) {
       // Without an answer it may have ended all the same: what is left then is swept later.
-      if (!isAway(error)) await forget(files, { store: source, folder });
+      if (!isUnreachable(error)) await forget(files, { store: source, folder });
       throw error;
     }
   }

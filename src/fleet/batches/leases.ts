@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { readJson, writeJson } from "../wire-format.ts";
-import type { JetStreamPlace } from "./jetstream-store.ts";
+import type { JetStreamStore } from "./jetstream-store.ts";
 import { isSharedId } from "./batch-record.ts";
 
 /** After so long without a renewal, anyone may take a lease. */
@@ -25,14 +25,14 @@ interface Held {
  * anyone's. Each unfinished batch has one, so that they are also the list of these.
  */
 export class Leases {
-  readonly #place: JetStreamPlace;
+  readonly #place: JetStreamStore;
   readonly #selfId: string;
   readonly #held = new Map<string, Held>();
   /** Leases of others: which one was seen, since when. */
   readonly #seen = new Map<string, { readonly seq: number; readonly since: number }>();
   readonly #timer: NodeJS.Timeout;
 
-  constructor(place: JetStreamPlace, selfId: string) {
+  constructor(place: JetStreamStore, selfId: string) {
     this.#place = place;
     this.#selfId = selfId;
     this.#timer = setInterval(() => void this.#renewAll(), RENEW_MS).unref();

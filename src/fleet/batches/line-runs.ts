@@ -4,10 +4,10 @@ import { z } from "zod";
 import type { WaitingLine } from "../../batches/batch.ts";
 import { readJson, writeJson } from "../wire-format.ts";
 import type { SharedBatch } from "./batch-record.ts";
-import type { JetStreamPlace } from "./jetstream-store.ts";
+import type { JetStreamStore } from "./jetstream-store.ts";
 
 /** Lines that one machine gets at once: neighbors, which begin alike. */
-const MOST_LINES = 32;
+const MAX_LINES = 32;
 /** Runs that a short batch is divided into, so that all machines have a part of it. */
 const RUNS = 24;
 /** Another machine gets the lines of one that has not told for so long that it works on them. */
@@ -24,7 +24,7 @@ const BUSY = new TextEncoder().encode("+WPI");
 const GIVE_BACK = new TextEncoder().encode("-NAK");
 
 /** Of a line; more than any limit of a body. */
-const MOST_LENGTH = 2 ** 30;
+const MAX_LENGTH = 2 ** 30;
 
 /** Where lines are in the input. */
 type PlacedLine = Pick<WaitingLine, "number" | "start" | "length">;
@@ -32,9 +32,9 @@ type PlacedLine = Pick<WaitingLine, "number" | "start" | "length">;
 const runSchema = z.object({
   lines: z
     .array(
-      z.object({ number: z.int().min(1), start: z.int().min(0), length: z.int().min(0).max(MOST_LENGTH) }),
+      z.object({ number: z.int().min(1), start: z.int().min(0), length: z.int().min(0).max(MAX_LENGTH) }),
     )
-    .max(MOST_LINES),
+    .max(MAX_LINES),
 });
 
 /** A batch, and which of its queues has its lines. */
@@ -57,15 +57,15 @@ export interface LineRun {
 
 /** The lines that wait, in a work queue that all machines take from. */
 export class LineRuns {
-  readonly #place: JetStreamPlace;
+  readonly #place: JetStreamStore;
 
-  constructor(place: JetStreamPlace) {
+  constructor(place: JetStreamStore) {
     this.#place = place;
   }
 
   /** Queues lines of one model, in this order. */
   async add(batch: QueuedBatch, group: number, lines: readonly PlacedLine[]): Promise<void> {
-    const size = Math.min(MOST_LINES, Math.max(1, Math.ceil(lines.length / RUNS)));
+    const size = Math.min(MAX_LINES, Math.max(1, Math.ceil(lines.length / RUNS)));
     const runs = Array.from({ length: Math.ceil(lines.length / size) }, (_, at) =>
       lines.slice(at * size, (at + 1) * size).map(({ number, start, length }) => ({ number, start, length })),
     );

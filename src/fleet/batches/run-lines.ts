@@ -7,10 +7,10 @@ import type { Attempt, Lines, NextLine } from "../../batches/line-queue.ts";
 import type { LinePool, Retry } from "../../batches/line-scheduler.ts";
 import { LineRunner } from "../../batches/run-line.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { isAway } from "../jetstream/jetstream-errors.ts";
+import { isUnreachable } from "../jetstream/jetstream-errors.ts";
 import type { Answers } from "./answer-store.ts";
 import type { BatchModels, ModelHere } from "./batch-models.ts";
-import type { ToldRefusals } from "./batch-notices.ts";
+import type { ReportedRefusals } from "./batch-notices.ts";
 import type { SharedBatch } from "./batch-record.ts";
 import type { LineRun, LineRuns, QueuedBatch } from "./line-runs.ts";
 
@@ -23,7 +23,7 @@ export interface LineRunnerOptions {
   readonly answers: Answers;
   readonly runs: LineRuns;
   readonly folder: FileContents;
-  readonly refusals: Pick<ToldRefusals, "tell">;
+  readonly refusals: Pick<ReportedRefusals, "tell">;
   readonly models: BatchModels;
   readonly pool: LinePool;
   readonly formats: Readonly<Record<string, BatchFormat>>;
@@ -36,7 +36,7 @@ export interface LineRunnerOptions {
 }
 
 /** Runs lines of one batch on this machine, as long as it is told to. */
-export class RunnerOfLines {
+export class FleetLineRunner {
   readonly #options: LineRunnerOptions;
   #work: { readonly stop: AbortController; readonly over: Promise<void> } | undefined;
   #failure: unknown;
@@ -99,7 +99,7 @@ export class RunnerOfLines {
         run: async (attempt) => {
           const runner = runnerFor(queue.renamed(attempt));
           const again = await runner.run(attempt).catch((error: unknown): Retry => {
-            if (isAway(error)) return { at: this.#options.now() + AGAIN_MS, holdsUpAll: false };
+            if (isUnreachable(error)) return { at: this.#options.now() + AGAIN_MS, holdsUpAll: false };
             throw error;
           });
           if (again && runner.waiting !== undefined)
@@ -135,7 +135,7 @@ export class RunnerOfLines {
             usage,
           );
         } catch (error) {
-          if (!isAway(error) || signal.aborted) throw error;
+          if (!isUnreachable(error) || signal.aborted) throw error;
           await sleep(AGAIN_MS, undefined, { signal, ref: false }).catch(() => undefined);
         }
       }
@@ -287,7 +287,7 @@ class RunQueue implements Lines {
       }
     } catch (error) {
       // Lines under way go on while the server is away.
-      if (!isAway(error)) throw error;
+      if (!isUnreachable(error)) throw error;
     }
     this.#lookAt = now + LOOK_MS;
     return undefined;

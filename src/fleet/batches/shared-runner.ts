@@ -3,15 +3,15 @@ import type { Logger } from "pino";
 import { type Batch, type BatchFormat, type RunLine, UNFINISHED } from "../../batches/batch.ts";
 import type { LinePool } from "../../batches/line-scheduler.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { isAway } from "../jetstream/jetstream-errors.ts";
+import { isUnreachable } from "../jetstream/jetstream-errors.ts";
 import type { BatchModels } from "./batch-models.ts";
-import { BatchNews, type ToldRefusals } from "./batch-notices.ts";
+import { BatchNotifications, type ReportedRefusals } from "./batch-notices.ts";
 import type { LineGroup, SharedBatch } from "./batch-record.ts";
-import type { JetStreamPlace } from "./jetstream-store.ts";
+import type { JetStreamStore } from "./jetstream-store.ts";
 import { BatchLeader, type LeadOptions } from "./lead-batch.ts";
 import type { Leases } from "./leases.ts";
 import type { LineRuns } from "./line-runs.ts";
-import { type LineRunnerOptions, RunnerOfLines } from "./run-lines.ts";
+import { type LineRunnerOptions, FleetLineRunner } from "./run-lines.ts";
 
 /** How often batches are looked at when nothing is heard of them. */
 const LOOK_MS = 1000;
@@ -37,9 +37,9 @@ const STOP_MS = 3000;
 const LOST_MS = 30_000;
 
 export interface SharedRunnerOptions extends LeadOptions, LineRunnerOptions {
-  readonly place: JetStreamPlace;
+  readonly place: JetStreamStore;
   readonly leases: Leases;
-  readonly refusals: ToldRefusals;
+  readonly refusals: ReportedRefusals;
   readonly pool: LinePool;
   readonly formats: Readonly<Record<string, BatchFormat>>;
   readonly runLine: RunLine;
@@ -60,7 +60,7 @@ export class SharedRunner {
   readonly #lookedAt = new Map<string, number>();
   /** Since when a batch is over, or not there, as seen from here: clocks of machines differ. */
   readonly #overSince = new Map<string, number>();
-  readonly #news = new BatchNews();
+  readonly #news = new BatchNotifications();
 
   constructor(options: SharedRunnerOptions) {
     this.#options = options;
@@ -143,7 +143,7 @@ export class SharedRunner {
   /** Never rejects. */
   async #follow(id: string): Promise<void> {
     const { logger } = this.#options;
-    const lines = new RunnerOfLines(this.#options);
+    const lines = new FleetLineRunner(this.#options);
     let failures = 0;
     for (let looks = 1; !this.#stopping.signal.aborted; looks += 1) {
       // What is heard from now on is looked at in the next round.
@@ -155,10 +155,10 @@ export class SharedRunner {
         const rounds = Math.ceil(jobs / OFTEN_LOOKED_AT);
         await this.#pause(news, LOOK_MS * rounds, NEWS_MS * Math.min(looks, jobs));
       } catch (error) {
-        const wait = isAway(error) ? AWAY_MS : RETRY_MS;
+        const wait = isUnreachable(error) ? AWAY_MS : RETRY_MS;
         failures += 1;
         // That the server is away has been told; for a moment after it is back, it may not answer.
-        if (!isAway(error) || failures === TOLD_AFTER) {
+        if (!isUnreachable(error) || failures === TOLD_AFTER) {
           const { message } = ServiceError.from(error);
           logger.warn({ batch: id, err: error }, `A batch waits for ${wait / 1000} s: ${message}`);
         }
@@ -171,7 +171,7 @@ export class SharedRunner {
   }
 
   /** Does what a batch needs now; true when there is nothing left to do. */
-  async #look(id: string, lines: RunnerOfLines): Promise<boolean> {
+  async #look(id: string, lines: FleetLineRunner): Promise<boolean> {
     const { store, leases } = this.#options;
     const batch = await store.recorded(id);
     const isLeading = await leases.hold(id);

@@ -21,14 +21,14 @@ import {
   NO_QUEUE,
   type SharedBatch,
 } from "./batch-record.ts";
-import type { JetStreamPlace } from "./jetstream-store.ts";
+import type { JetStreamStore } from "./jetstream-store.ts";
 import type { Leases } from "./leases.ts";
 
 /** Requests to the server at once. */
 const READS_AT_ONCE = 32;
 
 interface SharedStoreOptions {
-  readonly place: JetStreamPlace;
+  readonly place: JetStreamStore;
   readonly answers: Answers;
   readonly leases: Leases;
   /** Unix milliseconds. */

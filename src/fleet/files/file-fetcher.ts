@@ -17,7 +17,7 @@ const RECONNECT_MS = 15_000;
 const RETURN_MS = 2500;
 const LOOK_MS = 100;
 /** A machine that failed so often without sending anything in between is not asked again for this file. */
-const MOST_FAILURES = 2;
+const MAX_FAILURES = 2;
 /** Between two tries of a machine that is busy, or has failed. */
 const PAUSE_MS = 200;
 /** Before a piece that its machine does not have yet is asked for again. */
@@ -27,9 +27,9 @@ const GROWING_PAUSE_MS = 500;
  * size, so that the first one has begun when the others look again.
  */
 const LARGE_BYTES = 64 * 1024 * 1024;
-const MOST_PATIENCE_MS = 1000;
+const MAX_PATIENCE_MS = 1000;
 /** Machines that are asked whether they have a file. */
-const MOST_ASKED = 64;
+const MAX_ASKED = 64;
 
 interface FileFetcherOptions {
   readonly connection: FleetConnection;
@@ -72,7 +72,7 @@ export class FileFetcher implements HubPeers {
         }
       } catch (error) {
         signal.throwIfAborted();
-        if (error instanceof WrongAnswer) failures.set(id, MOST_FAILURES);
+        if (error instanceof WrongAnswer) failures.set(id, MAX_FAILURES);
         else {
           failures.set(id, (failures.get(id) ?? 0) + 1);
           await pause(PAUSE_MS, signal);
@@ -98,7 +98,7 @@ export class FileFetcher implements HubPeers {
 
   async #findLater(file: SharedFile, signal: AbortSignal): Promise<Machine | undefined> {
     if (file.size < LARGE_BYTES || this.#options.presence.machines.length === 0) return undefined;
-    await pause(Math.random() * MOST_PATIENCE_MS, signal);
+    await pause(Math.random() * MAX_PATIENCE_MS, signal);
     return await this.#find(file, new Map(), signal);
   }
 
@@ -112,7 +112,7 @@ export class FileFetcher implements HubPeers {
     const [reconnectMs, returnMs] = failures.size > 0 ? [RECONNECT_MS, RETURN_MS] : [0, 0];
     const question = { kind: "has", repo: file.repo, digest: file.digest, size: file.size } as const;
     for (let since = performance.now(), was = connection.isConnected; ;) {
-      const usable = presence.machines.filter(({ card }) => (failures.get(card.id) ?? 0) < MOST_FAILURES);
+      const usable = presence.machines.filter(({ card }) => (failures.get(card.id) ?? 0) < MAX_FAILURES);
       const having = await Promise.all(
         chosen(usable, file.repo).map(async (machine) => {
           const answer = await this.#ask(machine.card.id, question, QUESTION_MS).catch(() => undefined);
@@ -197,7 +197,7 @@ function chosen(machines: readonly Machine[], repo: string): Machine[] {
   }));
   return ranked
     .toSorted((a, b) => a.rank - b.rank)
-    .slice(0, MOST_ASKED)
+    .slice(0, MAX_ASKED)
     .map(({ machine }) => machine);
 }
 

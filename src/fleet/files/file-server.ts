@@ -9,7 +9,7 @@ import type { FleetConnection } from "../fleet-connection.ts";
 import { readJson, writeJson } from "../wire-format.ts";
 
 /** Questions that are answered at once; each holds a piece in memory until NATS has it. */
-const MOST_AT_ONCE = 32;
+const MAX_AT_ONCE = 32;
 
 interface FileServerOptions {
   readonly connection: FleetConnection;
@@ -38,7 +38,7 @@ class FileServer {
 
   /** Never rejects. */
   async answer(data: Uint8Array): Promise<Uint8Array> {
-    if (this.#answering >= MOST_AT_ONCE) return bareAnswer(ANSWER.BUSY);
+    if (this.#answering >= MAX_AT_ONCE) return bareAnswer(ANSWER.BUSY);
     this.#answering += 1;
     try {
       const question = readJson(fileQuestionSchema, data);
@@ -90,12 +90,12 @@ async function readPiece(
 /** Bytes of one piece: large enough that asking costs little, small enough for NATS's default limit of 1 MiB. */
 export const PIECE_BYTES = 512 * 1024;
 /** More than the largest model that anybody could load. */
-const MOST_BYTES = 1024 ** 4;
+const MAX_BYTES = 1024 ** 4;
 /** More than any repository has. */
-const MOST_FILES = 2000;
+const MAX_FILES = 2000;
 
 const repo = z.string().refine(isRepoName);
-const fileMessagesSize = z.int().min(0).max(MOST_BYTES);
+const fileMessagesSize = z.int().min(0).max(MAX_BYTES);
 const digest = z.union([
   z.object({ algorithm: z.literal("sha256"), hex: z.string().refine(isSha256) }),
   z.object({ algorithm: z.literal("git-sha1"), hex: z.string().refine(isCommit) }),
@@ -126,7 +126,7 @@ export const listingSchema: z.ZodType<RepoListing> = z.object({
         xet: z.literal(false),
       }),
     )
-    .max(MOST_FILES),
+    .max(MAX_FILES),
 });
 
 /** The first byte of an answer; what was asked for follows `HERE`. `GROWING`: it comes from the hub at the moment. */

@@ -67,7 +67,7 @@ export function isWithoutStream(error: unknown): boolean {
 }
 
 /** Why JetStream cannot be used and what to do, as a part of a sentence. */
-export function whyAway(
+export function unreachableReason(
   error: unknown,
   { where, problem }: { readonly where: string; readonly problem: string | undefined },
 ): string {
@@ -80,7 +80,7 @@ export function whyAway(
 }
 
 /** Whether something has failed because the server is away. */
-export function isAway(error: unknown): boolean {
+export function isUnreachable(error: unknown): boolean {
   return error instanceof ServiceError && error.code === "fleet_unreachable";
 }
 
@@ -106,7 +106,7 @@ export function explained(
   }
   return new ServiceError(
     "fleet_unreachable",
-    `The fleet's batches cannot be reached, since ${whyAway(error, server)}.`,
+    `The fleet's batches cannot be reached, since ${unreachableReason(error, server)}.`,
     { retryAfterSecs: RETRY_AFTER_SECS, cause: error },
   );
 }

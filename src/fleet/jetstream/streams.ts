@@ -12,7 +12,7 @@ import {
   NoJetStream,
   NOT_CLUSTERED,
   openJetStream,
-  whyAway,
+  unreachableReason,
 } from "./jetstream-errors.ts";
 
 /** Copies in a cluster: with three, one server may fail; with two, a disk may be lost. */
@@ -243,7 +243,7 @@ export class SharingLog {
   failed(what: Shared, error: unknown): void {
     const hasNothing = error instanceof NoJetStream;
     const loss = hasNothing ? "files, batches and responses are not shared now" : LOSSES[what];
-    const problem = `${loss}, since ${whyAway(error, this.#server)}`;
+    const problem = `${loss}, since ${unreachableReason(error, this.#server)}`;
     const wasTold = hasNothing ? this.#told.get(what) === problem : this.#told.has(what);
     for (const each of hasNothing ? (["batches", "responses"] as const) : [what])
       this.#told.set(each, problem);

@@ -3,7 +3,7 @@ import type { AppContext } from "../app-env.ts";
 import { assertNotCompressed, boundedBody, fileBody, mediaType } from "./read-json.ts";
 
 /** Forms of the APIs here have a dozen fields; the parser takes five microseconds for each part, however small. */
-const MOST_PARTS = 64;
+const MAX_PARTS = 64;
 
 /**
  * Reads the body of a request as a form with files, within the limits of other bodies.
@@ -21,8 +21,8 @@ export async function readForm(context: AppContext): Promise<FormData> {
     const body = new Blob(await copies(pieces));
     const latin1 = new TextDecoder("latin1").decode(await body.arrayBuffer());
     // Around each part, and at the end.
-    if (latin1.split(`--${boundary}`).length > MOST_PARTS + 2)
-      throw notAForm(`has more than ${MOST_PARTS} parts`);
+    if (latin1.split(`--${boundary}`).length > MAX_PARTS + 2)
+      throw notAForm(`has more than ${MAX_PARTS} parts`);
     try {
       return await new Response(body, { headers: { "content-type": type } }).formData();
     } catch (cause) {

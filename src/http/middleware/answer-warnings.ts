@@ -18,7 +18,7 @@ export function answerWarnings(): MiddlewareHandler<AppEnv> {
 }
 
 /** Has the answer, streamed or not, tell these warnings. */
-export function tellWarnings(context: AppContext, warnings: readonly string[]): void {
+export function addWarnings(context: AppContext, warnings: readonly string[]): void {
   context.set("warnings", warnings);
 }
 

@@ -1,6 +1,6 @@
 import type { MiddlewareHandler } from "hono";
 import type { Logger } from "pino";
-import { type AppEnv, HeldBodies } from "../app-env.ts";
+import { type AppEnv, BodyMemory } from "../app-env.ts";
 
 /** The message of a request's line in the log. */
 export const REQUEST_LINE = "request";
@@ -83,7 +83,7 @@ const SANE_ID = /^[\w.:+/=@-]{1,128}$/;
 
 /** Gives each request an id, from x-request-id if that is valid, and a logger with that id. */
 export function requestId(logger: Logger, bodyLimit: number): MiddlewareHandler<AppEnv> {
-  const heldBodies = new HeldBodies(bodyLimit);
+  const heldBodies = new BodyMemory(bodyLimit);
   return async (context, next) => {
     const given = context.req.header("x-request-id");
     const id = given !== undefined && SANE_ID.test(given) ? given : crypto.randomUUID();

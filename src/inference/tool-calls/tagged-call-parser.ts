@@ -1,6 +1,6 @@
 import type { GenerationEvent, TokenLogprob } from "../../engine/protocol/generation.ts";
 import type { ToolFormat } from "../../models/model.ts";
-import { type EventReader, heldTagLength } from "../stream-filters.ts";
+import { type EventReader, partialTagLength } from "../stream-filters.ts";
 import { randomCallId } from "./tool-call-ids.ts";
 
 interface SplitToolCallsOptions {
@@ -84,7 +84,7 @@ class ToolCallSplitter {
     }
     if (!this.#inside) {
       // Whitespace before a call is dropped, so trailing whitespace is held back with a partial tag.
-      const whole = this.#held.slice(0, this.#held.length - heldTagLength(this.#held, callStart));
+      const whole = this.#held.slice(0, this.#held.length - partialTagLength(this.#held, callStart));
       const ready = whole.trimEnd().length;
       yield* this.#emitText(this.#held.slice(0, ready));
       this.#held = this.#held.slice(ready);

@@ -186,9 +186,9 @@ const LONGEST_CONTEXT = 2 ** 31 - 1;
 /** The widest published models have some 16,000. */
 const WIDEST_EMBEDDING = 2 ** 20;
 /** Heads per block, or numbers per head; published models have fewer than a thousand. */
-const MOST_OF_HEADS = 2 ** 16;
+const MAX_OF_HEADS = 2 ** 16;
 /** llama.cpp's own limit is 512. */
-const MOST_BLOCKS = 4096;
+const MAX_BLOCKS = 4096;
 /** Models with this type of vocabulary can compute, but cannot read or write text. */
 const NO_VOCABULARY = "no_vocab";
 /** Lists next to the tokens. llama.cpp reads them without checking their length and type. */
@@ -233,7 +233,7 @@ function checkFigures(metadata: Metadata, architecture: string, tensors: number)
   };
   figure("context_length", LONGEST_CONTEXT);
   figure("embedding_length", WIDEST_EMBEDDING);
-  const blocks = figure("block_count", MOST_BLOCKS);
+  const blocks = figure("block_count", MAX_BLOCKS);
   if (blocks > tensors) throw new InvalidGguf(`it claims ${blocks} blocks and has ${tensors} tensors`);
   const pooling = metadata.get(`${architecture}.pooling_type`) ?? 0;
   if (typeof pooling !== "number" || !POOLING_TYPES.has(pooling)) {
@@ -249,7 +249,7 @@ function checkHeads(metadata: Metadata, architecture: string): void {
     const value = metadata.get(`${architecture}.attention.${key}`);
     if (value === undefined) return undefined;
     const list = typeof value === "number" ? [value] : typeof value === "object" ? (value.numbers ?? []) : [];
-    const areCounts = list.every((count) => Number.isInteger(count) && count >= 0 && count <= MOST_OF_HEADS);
+    const areCounts = list.every((count) => Number.isInteger(count) && count >= 0 && count <= MAX_OF_HEADS);
     if (list.length > 0 && areCounts) return list;
     throw new InvalidGguf(`its ${name} is ${shown(value)}`);
   };

@@ -5,7 +5,7 @@ import { isSystemError, ServiceError, throwExhaustion } from "../../errors/servi
 import { type FoundModel, modelfileOf } from "../folders/found-model.ts";
 import { isStore, STORES, type Store, storeFolders } from "../folders/known-stores.ts";
 import { readModelFolder } from "../folders/read-model-folder.ts";
-import type { ImportedFiles, ImportRequest, ImportStep, PlacedModel } from "./imported-files.ts";
+import type { ImportedFiles, ImportRequest, ImportStep, LinkedModel } from "./imported-files.ts";
 import { filesOf, readModelfile } from "../modelfile/read-modelfile.ts";
 import { isInside } from "../registry/model-file.ts";
 
@@ -68,7 +68,7 @@ async function* importModel(
   const { name, wish } = found;
   const mark = markOf(folder, name);
   const earlier = findByFirstLine(mark);
-  let placed: PlacedModel | undefined;
+  let placed: LinkedModel | undefined;
   let isMade = false;
   try {
     placed = yield* mapSteps(files.place(found, copy, signal), (step) => ({
@@ -101,7 +101,7 @@ function markOf(folder: string, name: string): string {
 }
 
 /** An error that names files as the user knows them, not the links and copies that are gone when it is read. */
-async function withOrigins(error: ServiceError, { origins }: PlacedModel): Promise<ServiceError> {
+async function withOrigins(error: ServiceError, { origins }: LinkedModel): Promise<ServiceError> {
   let { message } = error;
   for (const [now, file] of origins)
     for (const known of new Set([await realOrNamed(now), now]))
@@ -112,7 +112,7 @@ async function withOrigins(error: ServiceError, { origins }: PlacedModel): Promi
 /** The Modelfile of an imported model, and the same without its template. */
 function modelfilesOf(
   mark: string,
-  placed: PlacedModel,
+  placed: LinkedModel,
   settings: readonly string[],
 ): [modelfile: string, plainer: string] {
   const plainer = settings.filter((line) => !line.startsWith("TEMPLATE "));

@@ -12,7 +12,7 @@ import { mapSteps } from "../progress-steps.ts";
 const FOLDER_DIGITS = 16;
 
 /** The files of a model, as its Modelfile names them. */
-export interface PlacedModel {
+export interface LinkedModel {
   readonly model: string;
   readonly projector: string | undefined;
   readonly adapters: readonly string[];
@@ -50,11 +50,11 @@ export class ImportedFiles {
     { files, projector, adapters }: FoundModel,
     wantsCopy: boolean,
     signal: AbortSignal,
-  ): AsyncGenerator<{ copiedBytes: number; totalBytes: number }, PlacedModel, void> {
+  ): AsyncGenerator<{ copiedBytes: number; totalBytes: number }, LinkedModel, void> {
     const all = [...files, ...(projector === undefined ? [] : [projector]), ...adapters];
     const sizes = await Promise.all(all.map(async (file) => (await stat(file)).size));
     const totalBytes = sizes.reduce((sum, size) => sum + size, 0);
-    const placed = new Map<string, PlacedFile>();
+    const placed = new Map<string, LinkedFile>();
     let copiedBytes = 0;
     let isWhole = false;
     try {
@@ -112,11 +112,11 @@ export class ImportedFiles {
   }
 }
 
-function newOnes(placed: ReadonlyMap<string, PlacedFile>): string[] {
+function newOnes(placed: ReadonlyMap<string, LinkedFile>): string[] {
   return [...placed.values()].filter(({ isNew }) => isNew).map(({ path: file }) => file);
 }
 
-export interface PlacedFile {
+export interface LinkedFile {
   readonly placement: Placement;
   /** Where it is now. */
   readonly path: string;
@@ -153,10 +153,10 @@ export async function* placeFile(
   wantsCopy: boolean,
   signal: AbortSignal,
   disk: FileSystem = DISK,
-): AsyncGenerator<number, PlacedFile, void> {
+): AsyncGenerator<number, LinkedFile, void> {
   const known = await placementOf(source, target);
   if (known) return { placement: known, path: target, isNew: false };
-  const placed = (placement: Placement): PlacedFile => ({ placement, path: target, isNew: true });
+  const placed = (placement: Placement): LinkedFile => ({ placement, path: target, isNew: true });
   const partial = `${target}.${randomUUID()}.partial`;
   try {
     await mkdir(path.dirname(target), { recursive: true, mode: 0o700 });

@@ -14,7 +14,7 @@ export const BASE_CONTEXT = 4096;
  * Most tokens that are chosen without being asked for. Coding agents begin with 10,000 to 25,000; the cache of more would
  * be memory that few use.
  */
-const MOST_AUTOMATIC_CONTEXT = 32_768;
+const MAX_AUTOMATIC_CONTEXT = 32_768;
 
 /** Tokens of context, and where that number comes from. */
 export interface ContextChoice {
@@ -60,10 +60,10 @@ export function contextChoices(
   // whose header does not say it was trained for makes of more.
   const most =
     trained > 0 && purpose === "generate"
-      ? upToTrained(MOST_AUTOMATIC_CONTEXT, "automatic")
+      ? upToTrained(MAX_AUTOMATIC_CONTEXT, "automatic")
       : upToTrained(BASE_CONTEXT, "automatic");
   const smaller: ContextChoice[] = [];
-  for (let size = MOST_AUTOMATIC_CONTEXT / 2; size >= BASE_CONTEXT; size /= 2) {
+  for (let size = MAX_AUTOMATIC_CONTEXT / 2; size >= BASE_CONTEXT; size /= 2) {
     if (size < most.contextSize) smaller.push({ contextSize: size, source: "memory" });
   }
   return [most, ...smaller];
@@ -73,7 +73,7 @@ export function contextChoices(
 const LARGER_CONTEXT_SHARE = 1 / 2;
 
 /** Most bytes that it may take, of the machine's memory and the GPU's together: they are written when the model is loaded. */
-const MOST_LARGER_BYTES = 4 * 1024 ** 3;
+const MAX_LARGER_BYTES = 4 * 1024 ** 3;
 
 /**
  * Whether a larger context takes little enough memory to be chosen without being asked for.
@@ -83,14 +83,14 @@ const MOST_LARGER_BYTES = 4 * 1024 ** 3;
  */
 export function isAffordable(bytes: number, baseBytes: number, freeBytes: number): boolean {
   const more = bytes - baseBytes;
-  return more <= Math.min(MOST_LARGER_BYTES, (freeBytes - baseBytes) * LARGER_CONTEXT_SHARE);
+  return more <= Math.min(MAX_LARGER_BYTES, (freeBytes - baseBytes) * LARGER_CONTEXT_SHARE);
 }
 
 /** Whole contexts that are worth keeping: more conversations than these seldom take turns. */
 const CONTEXTS = 4;
 
 /** Most bytes that are chosen without being asked for. */
-const MOST_BYTES = 1024 ** 3;
+const MAX_BYTES = 1024 ** 3;
 
 /** Share of the memory that the engine leaves free: other models and longer contexts are better uses for the rest. */
 const FREE_SHARE = 1 / 8;
@@ -120,7 +120,7 @@ export function choosePromptCache({
   // A draft model would have read something else.
   if (purpose !== "generate" || kernels === "stock" || isShifted || draft !== undefined) return undefined;
   if (configured >= 0) return configured || undefined;
-  const wished = Math.min(MOST_BYTES, CONTEXTS * contextSize * kvBytesPerToken);
+  const wished = Math.min(MAX_BYTES, CONTEXTS * contextSize * kvBytesPerToken);
   return Math.max(0, Math.floor(Math.min(wished, freeBytes * FREE_SHARE))) || undefined;
 }
 

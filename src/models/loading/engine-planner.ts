@@ -10,7 +10,7 @@ import { bytesPerStepToken } from "../../engine/estimate-memory.ts";
 import type { Processors } from "../../engine/machine-limits.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { GgufSummary } from "../model.ts";
-import type { EstimateMemory, ModelsOptions, PlaceLayers } from "../models-options.ts";
+import type { EstimateMemory, ModelsOptions, OffloadLayers } from "../models-options.ts";
 import type { ModelRecord } from "../registry/model-record.ts";
 import {
   checkLoadSettings,
@@ -41,12 +41,12 @@ interface CacheLimits {
 }
 const LARGER_CONTEXT: CacheLimits = { stepBytes: 384 * 1024 ** 2, ownBytes: 512 * 1024 ** 2 };
 
-type Placed = Awaited<ReturnType<PlaceLayers>>;
+type Placed = Awaited<ReturnType<OffloadLayers>>;
 
 type ChosenEngine = Placed & Pick<ContextChoice, "source">;
 
 /** What the caller of a load says of the context. */
-export interface CallerWishes {
+export interface LoadRequest {
   readonly load?: LoadSettings | undefined;
   readonly contextSize?: number | undefined;
   /** Tokens of context of a model of which nothing else says how many; absent: as many as suit the memory. */
@@ -95,7 +95,7 @@ export class EnginePlanner {
 
   #choices(
     { gguf, settings }: Pick<ModelRecord, "gguf" | "settings">,
-    { contextSize: asked, fallbackContext: fallback, load: wished }: CallerWishes,
+    { contextSize: asked, fallbackContext: fallback, load: wished }: LoadRequest,
   ): readonly [ContextChoice, ...ContextChoice[]] {
     const configured = this.#options.config.models.context_size;
     const contextLength = reachableContext(gguf, this.loadSettings({ gguf, settings }, wished));
@@ -122,7 +122,7 @@ export class EnginePlanner {
    */
   async choose(
     { gguf, settings }: Pick<ModelRecord, "gguf" | "settings">,
-    wishes: CallerWishes,
+    wishes: LoadRequest,
     { free, further, place: placeLayers }: Circumstances,
   ): Promise<ChosenEngine & { readonly base?: ChosenEngine }> {
     const { estimateMemory, estimateGpuMemory } = this.#options;

@@ -6,7 +6,7 @@ import { type ContextExcess, ServiceError } from "../../errors/service-error.ts"
 import { reportFailure } from "../../events/report-failure.ts";
 import type { ServiceEvent, ServiceEvents } from "../../events/service-events.ts";
 import type { Model } from "../model.ts";
-import type { KeptPrompts } from "../slots/prompt-cache.ts";
+import type { PromptCache } from "../slots/prompt-cache.ts";
 import type { Clock } from "./available-memory.ts";
 import { type Crash, explainExcess, Failures } from "./load-failures.ts";
 import { alreadyLoaded, Lease, LoadedModel } from "./loaded-model.ts";
@@ -18,7 +18,7 @@ interface EnginePoolOptions extends Pick<MemoryBudgetOptions, "budget" | "machin
   /** How a leased model is described. */
   readonly describe: (loaded: LoadedModel) => Model;
   /** Keeps what a model's slots have while it is not loaded; absent: nothing is kept. */
-  readonly prompts?: Pick<KeptPrompts, "save" | "restore"> | undefined;
+  readonly prompts?: Pick<PromptCache, "save" | "restore"> | undefined;
   readonly events: Pick<ServiceEvents, "emit">;
   readonly clock: Clock;
 }

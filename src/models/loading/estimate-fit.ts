@@ -45,7 +45,7 @@ const VOCABULARY = 128_000;
 const SHARED_HEADS = 1 / 4;
 const F16_BYTES = 2;
 /** The embedding of a small model is a large part of it, but not all. */
-const MOST_IN_EMBEDDING = 1 / 2;
+const MAX_IN_EMBEDDING = 1 / 2;
 /** The largest matrix of a block, between its width and the feed-forward's, is about a third of it. */
 const LARGEST_OF_BLOCK = 1 / 3;
 
@@ -66,7 +66,7 @@ export function assumedModel({
   );
   const embeddingLength = Math.max(1, Math.round(Math.sqrt(parameters / (WEIGHTS_PER_SQUARE * blockCount))));
   const bytesPerWeight = fileBytes / Math.max(1, parameters);
-  const embedding = Math.min(fileBytes * MOST_IN_EMBEDDING, VOCABULARY * embeddingLength * bytesPerWeight);
+  const embedding = Math.min(fileBytes * MAX_IN_EMBEDDING, VOCABULARY * embeddingLength * bytesPerWeight);
   const blocks = fileBytes - embedding;
   return {
     architecture: "assumed",

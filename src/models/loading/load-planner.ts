@@ -13,7 +13,7 @@ import type { LoadOptions, Residency } from "../models.ts";
 import { type ModelFile, realModelPath } from "../registry/model-file.ts";
 import type { ModelRecord } from "../registry/model-record.ts";
 import { type ContextChoice, reachableContext } from "./choose-settings.ts";
-import { type CallerWishes, EnginePlanner, type EnginePlannerOptions } from "./engine-planner.ts";
+import { type LoadRequest, EnginePlanner, type EnginePlannerOptions } from "./engine-planner.ts";
 import type { Eviction } from "./memory-budget.ts";
 
 /** Memory that engines use, or may use. */
@@ -50,7 +50,7 @@ export interface LoadPlan extends MemoryNeeds {
 }
 
 /** The caller's choices for a load; the rest comes from the model and the configuration. */
-interface Overrides extends Residency, CallerWishes, Pick<LoadOptions, "speculation"> {
+interface Overrides extends Residency, LoadRequest, Pick<LoadOptions, "speculation"> {
   readonly keepAliveMs: number;
   readonly mayEvict: Eviction;
 }
@@ -74,7 +74,7 @@ interface Surroundings {
 const GUESS_TOKENS = 16;
 
 /** llama.cpp takes two models for ones with the same tokens when they differ by no more, which are unused ones at the end. */
-const MOST_FURTHER_TOKENS = 128;
+const MAX_FURTHER_TOKENS = 128;
 
 /** What a file is. */
 const IN_WORDS: Readonly<Record<NonNullable<GgufSummary["auxiliary"]> | GgufSummary["purpose"], string>> = {
@@ -230,7 +230,7 @@ export class LoadPlanner {
     const { auxiliary, purpose, vocabSize, kvBytesPerToken } = await this.#options.inspect([path]);
     if (auxiliary || purpose !== "generate")
       throw new ServiceError("invalid_model_file", `${draft.path} is not a model that generates text.`);
-    if (Math.abs(vocabSize - gguf.vocabSize) > MOST_FURTHER_TOKENS)
+    if (Math.abs(vocabSize - gguf.vocabSize) > MAX_FURTHER_TOKENS)
       throw new ServiceError(
         "invalid_model_file",
         `${draft.path} has ${vocabSize} tokens and ${alias} has ${gguf.vocabSize}; a draft model needs the same tokens, so choose a small model of the same family.`,

@@ -1,6 +1,6 @@
 import nodePathPath from "node:path";
 import { readNumber } from "../../config/config-values.ts";
-import { MOST_ADAPTER_SCALE, MOST_ADAPTERS } from "../../engine/protocol/generation.ts";
+import { MAX_ADAPTER_SCALE, MAX_ADAPTERS } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { homeFolder } from "../../launch/home-folder.mjs";
 import type { ModelSettings } from "../model.ts";
@@ -70,8 +70,8 @@ export function readModelfile(text: string, baseFolder: string | undefined): Mod
   const draft = one("DRAFT");
   const digest = one("DIGEST");
   const adapters = all("ADAPTER").map((adapter) => readAdapter(adapter, baseFolder));
-  if (adapters.length > MOST_ADAPTERS) {
-    throw modelfileError(from.line, `there are more than ${MOST_ADAPTERS} adapters.`);
+  if (adapters.length > MAX_ADAPTERS) {
+    throw modelfileError(from.line, `there are more than ${MAX_ADAPTERS} adapters.`);
   }
   const names = adapters.flatMap(({ name }) => name ?? []);
   if (new Set(names).size < names.length) throw modelfileError(from.line, "two adapters have the same name.");
@@ -135,10 +135,10 @@ function readAdapter(instruction: Instruction, baseFolder: string | undefined): 
   const parts = /^(.*?\.gguf"?)(?:\s+([^\s"]+?))??(?:\s+AS\s+([^\s"]+))?$/is.exec(instruction.text);
   const [written = instruction.text, number = "1", name] = parts?.slice(1) ?? [];
   const scale = readNumber(number);
-  if (scale === undefined || Math.abs(scale) > MOST_ADAPTER_SCALE) {
+  if (scale === undefined || Math.abs(scale) > MAX_ADAPTER_SCALE) {
     throw modelfileError(
       instruction.line,
-      `the scale of an adapter must be a number from -${MOST_ADAPTER_SCALE} to ${MOST_ADAPTER_SCALE}.`,
+      `the scale of an adapter must be a number from -${MAX_ADAPTER_SCALE} to ${MAX_ADAPTER_SCALE}.`,
     );
   }
   if (name !== undefined && !isPlainPart(name)) {

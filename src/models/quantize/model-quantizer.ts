@@ -26,7 +26,7 @@ interface QuantizerOptions {
 }
 
 /** Each has a WebAssembly memory of its own, and more of them wait for the disk. */
-const MOST_THREADS = 16;
+const MAX_THREADS = 16;
 /** When a client may ask again while a model is being quantized, which takes minutes. */
 const RETRY_AFTER_SECS = 30;
 
@@ -91,7 +91,7 @@ export class ModelQuantizer {
     signal: AbortSignal,
   ): Promise<string> {
     const { blobs, quantizeTensors, processors } = this.#options;
-    const threads = Math.max(1, Math.min(processors, MOST_THREADS));
+    const threads = Math.max(1, Math.min(processors, MAX_THREADS));
     const { header, job, fileSize } = plan;
     let written = 0;
     return await blobs.add(pieces());

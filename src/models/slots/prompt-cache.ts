@@ -12,7 +12,7 @@ import { computingFiles, isSame, ModelHashes } from "./slot-identity.ts";
 export class SavedPrompts {
   readonly slots: ModelSlots;
   /** Undefined when saving is turned off. */
-  readonly kept: KeptPrompts | undefined;
+  readonly kept: PromptCache | undefined;
   /** Undefined when saving is turned off. */
   readonly folder: SavedFolder | undefined;
   readonly #hashes: ModelHashes;
@@ -27,7 +27,7 @@ export class SavedPrompts {
     this.#hashes = new ModelHashes(path.join(root, "model-hashes.json"));
     const shared = { hashes: this.#hashes, kernels };
     this.slots = new ModelSlots({ ...models, ...shared, folder: this.folder, limitBytes });
-    this.kept = this.folder && new KeptPrompts({ ...shared, folder: this.folder, slots: this.slots, logger });
+    this.kept = this.folder && new PromptCache({ ...shared, folder: this.folder, slots: this.slots, logger });
   }
 
   /** Ends what is still being computed. */
@@ -37,13 +37,13 @@ export class SavedPrompts {
 }
 
 /** Conversations of one model that are kept. */
-const MOST_KEPT = 16;
+const MAX_KEPT = 16;
 
 /** Last tokens in which a conversation may differ from its own continuation: templates end an answer in more ways than one. */
 const ENDING_TOKENS = 16;
 
 /** Longest time that unloading or loading a model waits for its prompts. */
-const MOST_MS = 15_000;
+const MAX_MS = 15_000;
 
 /** An engine that does not answer for so long hangs, and is not waited for; on a busy machine, others take seconds too. */
 const ANSWER_MS = 10_000;
@@ -52,7 +52,7 @@ const ANSWER_MS = 10_000;
 const LEAST_TOKENS = 16;
 
 /** The engine holds a state in its memory while it is saved; a larger one could take what another model needs. */
-const MOST_STATE_BYTES = 1024 ** 3;
+const MAX_STATE_BYTES = 1024 ** 3;
 
 interface Conversation extends Pick<SlotState, "scales"> {
   readonly tokens: Int32Array;
@@ -69,7 +69,7 @@ interface KeptPromptsOptions {
  * Keeps the conversations of a model that is unloaded: its slots are saved, and restored when it is loaded again. None of it
  * may fail a request: what cannot be saved or restored is read again.
  */
-export class KeptPrompts {
+export class PromptCache {
   readonly #options: KeptPromptsOptions;
 
   constructor(options: KeptPromptsOptions) {
@@ -98,7 +98,7 @@ export class KeptPrompts {
             const header = headerOf(identity, engine, state);
             if (!(await this.#isKept(alias, name, header))) await folder.write(alias, name, header, state);
           },
-          { most: MOST_STATE_BYTES, signal },
+          { most: MAX_STATE_BYTES, signal },
         );
         await save.catch((error: unknown) => this.#note("save", alias, error));
       }
@@ -118,7 +118,7 @@ export class KeptPrompts {
         const older = { tokens, scales: header?.scales ?? [] };
         return [...kept.values()].some((newer) => isContinued(older, newer));
       };
-      if (place >= MOST_KEPT || (await isOutdated())) await folder.remove(alias, name);
+      if (place >= MAX_KEPT || (await isOutdated())) await folder.remove(alias, name);
     }
   }
 
@@ -165,7 +165,7 @@ export class KeptPrompts {
     work: (signal: AbortSignal) => Promise<void>,
     other?: AbortSignal,
   ): Promise<void> {
-    const limit = AbortSignal.timeout(MOST_MS);
+    const limit = AbortSignal.timeout(MAX_MS);
     try {
       await work(other ? AbortSignal.any([limit, other]) : limit);
     } catch (error) {

@@ -1,6 +1,6 @@
 import { signal as value } from "@preact/signals";
 import { toError } from "../../errors/to-error.ts";
-import { askDaemon, type Fetch, type ListedModel, loadModel } from "../daemon-api.ts";
+import { fetchDaemon, type Fetch, type ListedModel, loadModel } from "../daemon-api.ts";
 import { activity, problem, refresh, showProblem } from "../page-state.ts";
 import { IN_BROWSER, refreshStored } from "../stored-models.ts";
 import { TabEngine } from "../tab-engine.ts";
@@ -211,5 +211,5 @@ async function startDaemon({ alias, state }: ListedModel, signal: AbortSignal): 
     await refresh();
   }
   activity.value = `${alias} answers …`;
-  return askDaemon;
+  return fetchDaemon;
 }

@@ -8,7 +8,7 @@ import { ask, promptShare } from "./answering.ts";
 import { chatRequest } from "./chat-request.ts";
 import { answering, chooseModel, chosenModel, current, inTab, running, setInTab } from "./chat-state.ts";
 import { branch, type TextFile } from "./conversation.ts";
-import { type Panel, PANELS, shownPanel } from "./shortcuts.tsx";
+import { type Panel, PANELS, visiblePanel } from "./shortcuts.tsx";
 import { isImage, readImage, readText } from "./read-file.ts";
 
 /** Where a message is written. */
@@ -183,13 +183,13 @@ function ModelChoice(): JSX.Element {
 }
 
 function PanelButton({ name, label }: { readonly name: Panel; readonly label: string }): JSX.Element {
-  const isShown = shownPanel.value === name;
+  const isShown = visiblePanel.value === name;
   return (
     <button
       id={`show-${name}`}
       type="button"
       aria-expanded={isShown}
-      onClick={() => (shownPanel.value = isShown ? undefined : name)}
+      onClick={() => (visiblePanel.value = isShown ? undefined : name)}
     >
       {label}
       {name === "tools" && offeredTools().length > 0 && ` (${offeredTools().length})`}

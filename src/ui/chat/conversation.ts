@@ -1,6 +1,6 @@
 import { type IDBPDatabase, openDB } from "idb";
 import { z } from "zod";
-import { type AnswerToken, answerTokenSchema } from "../../dialects/native/native-answer-fields.ts";
+import { type AnswerToken, answerTokenSchema } from "../../api/native/native-answer-fields.ts";
 
 /** Settings of a conversation, named as in requests; absent: the model's own. */
 export interface ChatSettings {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { answerTokenSchema } from "../../dialects/native/native-answer-fields.ts";
+import { answerTokenSchema } from "../../api/native/native-answer-fields.ts";
 import { type Fetch, jsonLines, post, request } from "../daemon-api.ts";
 import type { AnswerSummary, ChatMessage } from "./conversation.ts";
 

@@ -18,7 +18,7 @@ export const PANELS = [
   ["shortcuts", "Shortcuts"],
 ] as const;
 
-export const shownPanel = value<Panel | undefined>(undefined);
+export const visiblePanel = value<Panel | undefined>(undefined);
 
 const SHORTCUTS: readonly Shortcut[] = [
   {
@@ -47,7 +47,7 @@ const SHORTCUTS: readonly Shortcut[] = [
     buttons.at(-1)?.click();
   }),
   alt("K", "Show or hide these shortcuts", () => {
-    shownPanel.value = shownPanel.value === "shortcuts" ? undefined : "shortcuts";
+    visiblePanel.value = visiblePanel.value === "shortcuts" ? undefined : "shortcuts";
   }),
 ];
 

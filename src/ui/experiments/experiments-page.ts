@@ -1,5 +1,5 @@
 import "../../tab/older-browsers.ts";
-import type { ExperimentRequest, ExperimentResult } from "../../dialects/native/experiment.ts";
+import type { ExperimentRequest, ExperimentResult } from "../../api/native/experiment.ts";
 import { toError } from "../../errors/to-error.ts";
 import {
   type Experiment,

@@ -1,10 +1,10 @@
 import {
-  experimentResultSchema,
   type ExperimentRequest,
   type ExperimentResult,
-} from "../../dialects/native/experiment.ts";
+  experimentResultSchema,
+} from "../../api/native/experiment.ts";
 import type { ExperimentModelFile } from "../../experiments/experiment-file.ts";
-import { askDaemon, isNotLoaded, listModels, loadModel, post, request as send } from "../daemon-api.ts";
+import { fetchDaemon, isNotLoaded, listModels, loadModel, post, request as send } from "../daemon-api.ts";
 import { modelFiles, TabEngine } from "../tab-engine.ts";
 
 /** Where an experiment runs. */
@@ -34,7 +34,7 @@ export class Runner {
     const engine = place === "browser" ? await this.#tab.start(model, this.#wantsGpu(), signal) : undefined;
     this.#onProgress(`${model} answers in ${engine ? "this tab" : "the daemon"} …`);
     const ask = async (): Promise<Response> =>
-      await send("/api/experiment", post({ ...request, model }, signal), engine?.fetch ?? askDaemon);
+      await send("/api/experiment", post({ ...request, model }, signal), engine?.fetch ?? fetchDaemon);
     const answer = await ask().catch(async (error: unknown) => {
       if (!isNotLoaded(error)) throw error;
       await loadModel(model, signal);

@@ -20,7 +20,7 @@ import { goToDownloads, PullNote } from "./pull-list.tsx";
 import { pulls, startPull } from "./pulls.ts";
 
 /** As many as a person reads. */
-const MOST_REPOS = 20;
+const MAX_REPOS = 20;
 /** Suggestions that are shown at first; the others are a click away. */
 const FIRST_SUGGESTIONS = 6;
 /** A repository's own name, as people copy it: with or without the hub's address or "hf:". */
@@ -57,7 +57,7 @@ function Search(): JSX.Element {
       const [, repo] = REPO.exec(words) ?? [];
       found.value =
         repo === undefined
-          ? await searchHub(words, MOST_REPOS, controller.signal)
+          ? await searchHub(words, MAX_REPOS, controller.signal)
           : [{ repo, gated: false, downloads: 0, likes: 0 }];
     } catch (error) {
       if (!controller.signal.aborted) problem.value = toError(error).message;

@@ -1,8 +1,8 @@
 import { signal as value } from "@preact/signals";
 import { z } from "zod";
-import { defaultModelSchema } from "../../dialects/management/default-model-routes.ts";
-import { hubFilesSchema, hubSearchSchema } from "../../dialects/management/hub-schemas.ts";
-import { modelDetailSchema, modelfileSchema } from "../../dialects/management/model-schemas.ts";
+import { defaultModelSchema } from "../../api/management/default-model-routes.ts";
+import { hubFilesSchema, hubSearchSchema } from "../../api/management/hub-schemas.ts";
+import { modelDetailSchema, modelfileSchema } from "../../api/management/model-schemas.ts";
 import { jsonLines, type ListedModel, post, request } from "../daemon-api.ts";
 import { refresh, showProblem } from "../page-state.ts";
 

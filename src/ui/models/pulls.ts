@@ -1,7 +1,7 @@
 import { computed, signal as value } from "@preact/signals";
 import { toError } from "../../errors/to-error.ts";
 import { models, refresh, showProblem } from "../page-state.ts";
-import { keepPulls, keptPulls } from "./kept-pulls.ts";
+import { keepPulls, storedPulls } from "./stored-pulls.ts";
 import { discardPull, pullModel } from "./models-api.ts";
 import { SpeedMeter } from "./speed-meter.ts";
 
@@ -129,7 +129,7 @@ function keep(): void {
 
 /** Goes on where the page was left. */
 function restore(): void {
-  const kept = keptPulls();
+  const kept = storedPulls();
   own.value = kept.pulls.map((pull) => ({
     ...pull,
     state: pull.problem === undefined ? "paused" : "failed",

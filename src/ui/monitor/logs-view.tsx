@@ -1,6 +1,6 @@
 import { computed, signal as value } from "@preact/signals";
 import type { JSX } from "preact";
-import { LOG_LEVELS, type LogLevel } from "../../dialects/management/activity-schemas.ts";
+import { LOG_LEVELS, type LogLevel } from "../../api/management/activity-schemas.ts";
 import { moment } from "./format.ts";
 import { events, logs, type PastEvent, type PastLog } from "./monitor-state.ts";
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { activitySchema, type ActivityReport } from "../../dialects/management/activity-schemas.ts";
-import { fleetSchema } from "../../dialects/management/machine-schemas.ts";
+import { type ActivityReport, activitySchema } from "../../api/management/activity-schemas.ts";
+import { fleetSchema } from "../../api/management/machine-schemas.ts";
 import { request } from "../daemon-api.ts";
 import { Metrics } from "./samples.ts";
 

@@ -1,5 +1,5 @@
 import { computed, signal as signalsValue } from "@preact/signals";
-import type { ActivityReport } from "../../dialects/management/activity-schemas.ts";
+import type { ActivityReport } from "../../api/management/activity-schemas.ts";
 import { toError } from "../../errors/to-error.ts";
 import { request } from "../daemon-api.ts";
 import {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isOrigin, MAX_SERVERS, serversOf } from "../../dialects/management/page-policy.ts";
+import { isOrigin, MAX_SERVERS, serversOf } from "../../api/management/page-policy.ts";
 import { addedDaemons } from "../daemons.ts";
 import { isExported } from "../page-kind.ts";
 

@@ -1,7 +1,7 @@
 import { signal as value, useSignal } from "@preact/signals";
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { ChatRoom } from "../chat/chat-room.tsx";
+import { ChatRoom } from "../chat/chat-view.tsx";
 import { isListOpen } from "../chat/chat-state.ts";
 import { chosenDaemon } from "../daemons.ts";
 import { isExported } from "../page-kind.ts";
@@ -11,9 +11,9 @@ import { ConnectionBanner } from "./connection-banner.tsx";
 const daemon = chosenDaemon();
 
 const ModelsRoom = daemon
-  ? later(async () => (await import("../models/models-room.tsx")).ModelsRoom)
+  ? later(async () => (await import("../models/models-view.tsx")).ModelsRoom)
   : later(async () => (await import("../models/browser-models.tsx")).BrowserModelsRoom);
-const MonitorRoom = later(async () => (await import("../monitor/monitor-room.tsx")).MonitorRoom);
+const MonitorRoom = later(async () => (await import("../monitor/monitor-view.tsx")).MonitorRoom);
 
 /** The page behind /ui/: its head, and one of its rooms. */
 export function App(): JSX.Element {

@@ -1,10 +1,10 @@
 import { effect, signal as value } from "@preact/signals";
 import type { JSX } from "preact";
-import { askKeyAgain } from "../ask-key.ts";
+import { askKeyAgain } from "../key-dialog.ts";
 import { chosenDaemon } from "../daemons.ts";
 import { connection, models, refresh, showProblem } from "../page-state.ts";
 import { refreshStored } from "../stored-models.ts";
-import { threadNote } from "./keep-page.ts";
+import { threadNote } from "./persist-page.ts";
 
 /** How long the page says that the daemon is back. */
 const BACK_MS = 6000;

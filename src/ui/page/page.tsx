@@ -1,12 +1,12 @@
 import "../../tab/older-browsers.ts";
 import { render } from "preact";
 import { loadChats } from "../chat/chat-state.ts";
-import { namesHere } from "../models/kept-pulls.ts";
+import { namesHere } from "../models/stored-pulls.ts";
 import { keepAllowed } from "./allowed-servers.ts";
 import { prepareMath } from "../markdown/markdown.tsx";
 import { App } from "./app.tsx";
 import { keepConnected } from "./connection-banner.tsx";
-import { keepPage } from "./keep-page.ts";
+import { keepPage } from "./persist-page.ts";
 
 /** After this long the page has been drawn, and a person still reads it. */
 const IDLE_MS = 1000;

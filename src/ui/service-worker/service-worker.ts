@@ -1,5 +1,5 @@
-import type { PageList } from "../../dialects/management/page-files.ts";
-import { isOrigin, MAX_SERVERS, serversOf, withServers } from "../../dialects/management/page-policy.ts";
+import type { PageList } from "../../api/management/page-files.ts";
+import { isOrigin, MAX_SERVERS, serversOf, withServers } from "../../api/management/page-policy.ts";
 import {
   addressOf,
   currentVersion,
@@ -9,11 +9,11 @@ import {
   ifPossible,
   keepFile,
   keepVersion,
-  keptFile,
+  cachedFile,
   rememberClient,
   versionOf,
   worker,
-} from "./kept-versions.ts";
+} from "./cached-versions.ts";
 
 /**
  * Keeps the page in the browser, so that it opens without its server. What the server has is asked for first: a new version
@@ -86,7 +86,7 @@ async function sendPage(event: FetchEvent): Promise<Response> {
   const version = await currentVersion();
   const { address, servers } = addressed(request.url);
   const kept =
-    version === undefined ? undefined : await keptFile(version, address.replace(/\/index\.html$/, "/"));
+    version === undefined ? undefined : await cachedFile(version, address.replace(/\/index\.html$/, "/"));
   if (!kept || version === undefined) return await fetch(request);
   await ifPossible(forgetOld());
   await ifPossible(rememberClient(event.resultingClientId, version));
@@ -102,7 +102,7 @@ async function sendPart({ request, clientId, resultingClientId }: FetchEvent): P
   if (version !== undefined) {
     // A worker that the page starts.
     await ifPossible(rememberClient(resultingClientId, version));
-    const kept = await keptFile(version, address);
+    const kept = await cachedFile(version, address);
     if (kept) return forServers(isolated(kept), servers);
   }
   try {
@@ -112,7 +112,7 @@ async function sendPart({ request, clientId, resultingClientId }: FetchEvent): P
     return isolated(answer);
   } catch (error) {
     const current = await currentVersion();
-    const kept = current === undefined ? undefined : await keptFile(current, address);
+    const kept = current === undefined ? undefined : await cachedFile(current, address);
     if (!kept) throw error;
     return forServers(isolated(kept), servers);
   }

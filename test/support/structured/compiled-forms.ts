@@ -1,9 +1,9 @@
-import { GrammarWriter } from "../../../src/schema/gbnf/grammar-writer.ts";
-import { type NumberBounds, numberSatisfies } from "../../../src/schema/numbers/number-bounds.ts";
-import { writeNumber } from "../../../src/schema/numbers/write-number.ts";
-import { TextSet } from "../../../src/schema/text/text-set.ts";
-import { writeString } from "../../../src/schema/text/write-text.ts";
-import { WorkBudget } from "../../../src/schema/schema-errors.ts";
+import { GrammarWriter } from "../../../src/grammar/gbnf/grammar-writer.ts";
+import { type NumberBounds, numberSatisfies } from "../../../src/grammar/numbers/number-bounds.ts";
+import { writeNumber } from "../../../src/grammar/numbers/write-number.ts";
+import { TextSet } from "../../../src/grammar/text/text-set.ts";
+import { writeString } from "../../../src/grammar/text/write-text.ts";
+import { WorkBudget } from "../../../src/grammar/schema-errors.ts";
 
 /** Patterns that need each way of writing a grammar: by expression, by automaton, with escapes and long repetitions. */
 const PATTERNS = [

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import type { Batch, RunLine } from "../../../src/batches/batch.ts";
-import { BatchRooms, create, echo, named, onlyFirst, results } from "./batch-rooms.ts";
+import { BatchRooms, create, echo, named, onlyFirst, results } from "./batch-services.ts";
 
 const rooms = new BatchRooms();
 

@@ -5,7 +5,7 @@ import { expect, test, vi } from "vitest";
 import type { RunLine } from "../../../src/batches/batch.ts";
 import { SqliteBatchStore } from "../../../src/batches/sqlite/sqlite-batch-store.ts";
 import { ServiceError } from "../../../src/errors/service-error.ts";
-import { BatchRooms, create, echo, named, onlyFirst, results } from "./batch-rooms.ts";
+import { BatchRooms, create, echo, named, onlyFirst, results } from "./batch-services.ts";
 
 const rooms = new BatchRooms();
 

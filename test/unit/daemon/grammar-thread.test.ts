@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { GrammarThread } from "../../../src/daemon/grammars/grammar-thread.ts";
-import { type GrammarWork, makeGrammar } from "../../../src/schema/grammar-work.ts";
+import { type GrammarWork, makeGrammar } from "../../../src/grammar/grammar-work.ts";
 import { longestTurn } from "../../support/longest-turn.ts";
 
 const NEVER = new AbortController().signal;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { explainIssue, IN_WORDS, issueText } from "../../../src/errors/explain-issue.ts";
-import { documentedDialects } from "../../../src/daemon/dialects.ts";
+import { documentedApis } from "../../../src/daemon/create-apis.ts";
 import { fakeServices } from "../../support/fake-services.ts";
 
 function explained(schema: z.ZodType, value: unknown): string[] {
@@ -108,7 +108,7 @@ function fieldsOf(body: Schema, named: Readonly<Record<string, Schema>> = body.$
 }
 
 describe.each(
-  documentedDialects(fakeServices())
+  documentedApis(fakeServices())
     .flatMap((dialect) => dialect.routes)
     .filter(({ body }) => body),
 )("the body of $method $path", ({ body = z.never() }) => {

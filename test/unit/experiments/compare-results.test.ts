@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { compareResults } from "../../../src/experiments/compare-results.ts";
-import type { ExperimentResult } from "../../../src/dialects/native/experiment.ts";
+import type { ExperimentResult } from "../../../src/api/native/experiment.ts";
 import { RESULT, token } from "./sample-experiment.ts";
 
 test("a result is the same as itself, wherever and however fast it came about", () => {

@@ -1,5 +1,5 @@
-import type { AnswerToken } from "../../../src/dialects/native/native-answer-fields.ts";
-import type { ExperimentResult } from "../../../src/dialects/native/experiment.ts";
+import type { AnswerToken } from "../../../src/api/native/native-answer-fields.ts";
+import type { ExperimentResult } from "../../../src/api/native/experiment.ts";
 import type { Experiment } from "../../../src/experiments/experiment-file.ts";
 
 export function token(id: number, text: string, logprob = -0.5): AnswerToken {

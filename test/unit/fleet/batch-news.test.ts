@@ -1,8 +1,8 @@
 import { expect, test, vi } from "vitest";
-import { BatchNews } from "../../../src/fleet/batches/batch-notices.ts";
+import { BatchNotifications } from "../../../src/fleet/batches/batch-notices.ts";
 
 test("news of a batch are told to whoever has asked for them, and others to whoever looks for new batches", async () => {
-  const news = new BatchNews();
+  const news = new BatchNotifications();
   const [ofOne, ofTwo, ofOthers] = [vi.fn<() => void>(), vi.fn<() => void>(), vi.fn<() => void>()];
   void news.of("one").then(ofOne);
   void news.of("two").then(ofTwo);
@@ -19,7 +19,7 @@ test("news of a batch are told to whoever has asked for them, and others to whoe
 });
 
 test("who asks again and again without hearing anything leaves nothing behind", async () => {
-  const news = new BatchNews();
+  const news = new BatchNotifications();
   const earlier = [news.of("one"), news.ofOthers()];
   const later = [news.of("one"), news.ofOthers()];
   for (const [at, each] of later.entries()) expect(each).not.toBe(earlier[at]);

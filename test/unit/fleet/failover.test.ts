@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
-import { type GenerationEvent, MOST_GIVEN_TOKENS } from "../../../src/engine/protocol/generation.ts";
+import { type GenerationEvent, MAX_GIVEN_TOKENS } from "../../../src/engine/protocol/generation.ts";
 import { AnswerTokens, type Giving, MovingAnswer } from "../../../src/fleet/failover.ts";
 import { MachineLost } from "../../../src/fleet/remote-calls.ts";
 import { Transcript } from "../../../src/fleet/transcript.ts";
@@ -19,7 +19,7 @@ const FOLLOWER: WorkFollower = {
 };
 
 /** More often nobody asks a stream that has ended, unless without an end. */
-const MOST_READS = 20;
+const MAX_READS = 20;
 
 /** Says some pieces, and then nothing until it is left: then it ends, or fails. */
 function giving(texts: readonly string[], failure?: Error, machine = "one") {
@@ -34,7 +34,7 @@ function giving(texts: readonly string[], failure?: Error, machine = "one") {
   const events: AsyncIterableIterator<InferenceEvent, undefined> = {
     async next() {
       reads += 1;
-      if (reads > MOST_READS) throw new Error("it is asked again and again");
+      if (reads > MAX_READS) throw new Error("it is asked again and again");
       const value = pieces.shift();
       if (value) return { done: false, value };
       if (failure) throw failure;
@@ -201,8 +201,8 @@ test("tokens are counted that others would have been in place of", () => {
 test("a machine that tells tokens without end takes no memory for them, and nobody goes on from them", () => {
   const tokens = new AnswerTokens();
   const many = told(...Array.from({ length: 65_536 }, () => 1));
-  for (let count = 0; count < MOST_GIVEN_TOKENS; count += 65_536) tokens.take(many);
-  expect(tokens.begun.given).toHaveLength(MOST_GIVEN_TOKENS);
+  for (let count = 0; count < MAX_GIVEN_TOKENS; count += 65_536) tokens.take(many);
+  expect(tokens.begun.given).toHaveLength(MAX_GIVEN_TOKENS);
   tokens.take(many);
   expect(tokens.begun.given).toBeUndefined();
 });

@@ -4,8 +4,8 @@ import path from "node:path";
 import { pino } from "pino";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { configSchema } from "../../../src/config/schema.ts";
-import { RecordsAway } from "../../../src/dialects/services.ts";
-import { JetStreamPlace } from "../../../src/fleet/batches/jetstream-store.ts";
+import { RecordsUnreachable } from "../../../src/api/services.ts";
+import { JetStreamStore } from "../../../src/fleet/batches/jetstream-store.ts";
 import { SharingLog } from "../../../src/fleet/jetstream/streams.ts";
 import { FleetConnection } from "../../../src/fleet/fleet-connection.ts";
 import { JetStreamRecords } from "../../../src/fleet/jetstream-records.ts";
@@ -29,7 +29,7 @@ function machineAt(url: string) {
   };
   const sharing = new SharingLog(connection, log);
   const records = new JetStreamRecords(connection, "t", log, sharing);
-  const place = new JetStreamPlace(connection, "t", log, sharing);
+  const place = new JetStreamStore(connection, "t", log, sharing);
   return { connection, records, place, sharing, warnings, news };
 }
 
@@ -59,7 +59,7 @@ describe.skipIf(NATS.isMissing)(`records of a fleet${NATS.note}`, () => {
     await expect.poll(() => connection.isConnected, { interval: 10 }).toBe(false);
     await records.put("b", RECORD);
     for (const answer of [await records.get("a"), await records.erase("a"), await records.isErased("a")])
-      expect(answer).toBeInstanceOf(RecordsAway);
+      expect(answer).toBeInstanceOf(RecordsUnreachable);
     await nats.restart();
     await expect.poll(async () => await records.get("a"), { interval: 20 }).toEqual(RECORD);
     expect(await records.get("b")).toBeUndefined();
@@ -110,7 +110,7 @@ describe.skipIf(NATS.isMissing)(`records of a fleet${NATS.note}`, () => {
     const told = /NATS server at .* runs without JetStream: start it with -js/;
     await records.put("b", RECORD);
     expect(await records.get("a")).toMatchObject({ why: expect.stringMatching(told) });
-    expect(await records.erase("a")).toBeInstanceOf(RecordsAway);
+    expect(await records.erase("a")).toBeInstanceOf(RecordsUnreachable);
     for (let time = 0; time < 2; time += 1)
       await expect(place.put("t.batches.x", RECORD)).rejects.toMatchObject({
         ...away,
@@ -156,7 +156,7 @@ describe.skipIf(NATS.isMissing)(`records of a fleet${NATS.note}`, () => {
 
   test("may be there, as long as the server has never been reached", async () => {
     const { records } = machineAt("nats://127.0.0.1:1");
-    expect(await records.get("a")).toBeInstanceOf(RecordsAway);
+    expect(await records.get("a")).toBeInstanceOf(RecordsUnreachable);
     // Nobody can have what this machine has made.
     expect(await records.erase("a")).toBeUndefined();
   });

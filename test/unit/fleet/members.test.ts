@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { inOrder, placesOf } from "../../../src/fleet/members.ts";
-import { promptMarks, PromptMemory } from "../../../src/fleet/prefix-affinity.ts";
+import { inOrder, candidatesFor } from "../../../src/fleet/members.ts";
+import { prefixHashes, PromptMemory } from "../../../src/fleet/prefix-affinity.ts";
 import { beat, card, cardModel, idOf } from "../../support/fleet-wire.ts";
 
 const model = cardModel("tiny");
@@ -25,7 +25,7 @@ function machine(
 }
 
 function order(machines: ReturnType<typeof machine>[], known: Record<string, number> = {}): string[] {
-  const places = placesOf(model, machines, idOf("self"), () => 0).filter(({ isFree }) => isFree);
+  const places = candidatesFor(model, machines, idOf("self"), () => 0).filter(({ isFree }) => isFree);
   const byId = new Map(Object.entries(known).map(([name, characters]) => [idOf(name), characters]));
   const names = new Map(machines.map((each) => [each.card.id, each.card.name]));
   return inOrder(places, byId).map((place) => names.get(place.machine) ?? "");
@@ -89,22 +89,22 @@ describe("the memory of prompts", () => {
 
   test("knows who has read the beginning of a conversation", () => {
     const memory = new PromptMemory();
-    memory.remember(promptMarks("m", chat(long, "b")), "one");
-    memory.remember(promptMarks("m", chat(long, "b", "c", "d")), "two");
-    expect(memory.known(promptMarks("m", chat(long, "b", "c", "e"))).get("two")).toBeGreaterThan(300);
-    expect(memory.known(promptMarks("other model", chat(long, "b"))).size).toBe(0);
-    expect(memory.known(promptMarks("m", chat(`${long}!`, "b"))).size).toBe(0);
+    memory.remember(prefixHashes("m", chat(long, "b")), "one");
+    memory.remember(prefixHashes("m", chat(long, "b", "c", "d")), "two");
+    expect(memory.known(prefixHashes("m", chat(long, "b", "c", "e"))).get("two")).toBeGreaterThan(300);
+    expect(memory.known(prefixHashes("other model", chat(long, "b"))).size).toBe(0);
+    expect(memory.known(prefixHashes("m", chat(`${long}!`, "b"))).size).toBe(0);
   });
 
   test("does not care for beginnings that are soon read again", () => {
     const memory = new PromptMemory();
-    memory.remember(promptMarks("m", chat("short")), "one");
-    expect(memory.known(promptMarks("m", chat("short", "b"))).size).toBe(0);
+    memory.remember(prefixHashes("m", chat("short")), "one");
+    expect(memory.known(prefixHashes("m", chat("short", "b"))).size).toBe(0);
   });
 
   test("knows texts by their beginning too", () => {
     const memory = new PromptMemory();
-    memory.remember(promptMarks("m", prompt("x".repeat(2000))), "one");
-    expect(memory.known(promptMarks("m", prompt(`${"x".repeat(1600)}y`))).get("one")).toBeGreaterThan(1500);
+    memory.remember(prefixHashes("m", prompt("x".repeat(2000))), "one");
+    expect(memory.known(prefixHashes("m", prompt(`${"x".repeat(1600)}y`))).get("one")).toBeGreaterThan(1500);
   });
 });

@@ -1,13 +1,13 @@
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { type Beat, type Card, MOST_CARD_BYTES } from "../../../src/fleet/members.ts";
+import { type Heartbeat, type MemberInfo, MAX_CARD_BYTES } from "../../../src/fleet/members.ts";
 import { Presence, SILENCE_MS } from "../../../src/fleet/presence.ts";
 import { beat, card, cardModel, FleetWire, idOf } from "../../support/fleet-wire.ts";
 
 const logger = pino({ level: "silent" });
 
 /** A machine on a wire of this process. */
-function machine(wire: FleetWire, self: { card: Card; beat: Beat }) {
+function machine(wire: FleetWire, self: { card: MemberInfo; beat: Heartbeat }) {
   const connection = wire.connect();
   return { connection, presence: new Presence({ connection, logger, self, now: () => Date.now() }) };
 }
@@ -279,7 +279,7 @@ describe("the machines that are present", () => {
     const ready = beat("back");
     const self = {
       card: { ...withModel.card, id: idOf("back") },
-      beat: { ...ready, state: "draining" as Beat["state"] },
+      beat: { ...ready, state: "draining" as Heartbeat["state"] },
     };
     const third = machine(wire, self);
     await vi.advanceTimersByTimeAsync(600);
@@ -305,8 +305,8 @@ describe("the machines that are present", () => {
     await vi.advanceTimersByTimeAsync(600);
     const [seen] = first.presence.machines;
     expect(seen?.card.models.length).toBeGreaterThan(200);
-    expect(JSON.stringify(seen?.card).length).toBeLessThanOrEqual(MOST_CARD_BYTES);
-    expect(JSON.stringify(seen?.card).length).toBeGreaterThan(MOST_CARD_BYTES - 1000);
+    expect(JSON.stringify(seen?.card).length).toBeLessThanOrEqual(MAX_CARD_BYTES);
+    expect(JSON.stringify(seen?.card).length).toBeGreaterThan(MAX_CARD_BYTES - 1000);
   });
 
   test("are not those whose messages are too long", async () => {

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { RunLine } from "../../../src/batches/batch.ts";
-import { toMessageBatch } from "../../../src/dialects/anthropic/batches/message-batch-object.ts";
-import { toBatchObject } from "../../../src/dialects/openai/batches/batch-objects.ts";
+import { toMessageBatch } from "../../../src/api/anthropic/batches/message-batch-object.ts";
+import { toBatchObject } from "../../../src/api/openai/batches/batch-objects.ts";
 import { BatchMachines, createBatch, named, nameModel, TEXT_API } from "../../support/batch-machines.ts";
 import { NATS, startNats } from "../../support/nats-server.ts";
 

@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { ServiceError } from "../../../src/errors/service-error.ts";
 import { createApp } from "../../../src/http/app.ts";
-import { defineRoute, type Dialect } from "../../../src/http/route.ts";
-import { managementDialect } from "../../../src/dialects/management/management-dialect.ts";
+import { defineRoute, type Api } from "../../../src/http/route.ts";
+import { managementApi } from "../../../src/api/management/management-api.ts";
 import { ndjsonLine } from "../../../src/http/errors.ts";
 import { streamResponse, type StreamFormat } from "../../../src/http/streaming/stream-response.ts";
 import { fakeServices } from "../../support/fake-services.ts";
@@ -16,7 +16,7 @@ const format: StreamFormat = {
 };
 
 /** An API with an error shape of its own under /other. */
-function otherDialect(frames: () => AsyncIterable<string>): Dialect {
+function otherDialect(frames: () => AsyncIterable<string>): Api {
   const route = { tag: "Other", summary: "A route", answers: [{ description: "An answer." }] };
   return {
     name: "Other",
@@ -73,7 +73,7 @@ async function* noFrames(): AsyncGenerator<string, void, undefined> {}
 
 function app(frames: () => AsyncIterable<string> = noFrames, log?: (line: string) => void) {
   const services = fakeServices(log ? { log } : {});
-  const dialects: readonly Dialect[] = [managementDialect(services, () => dialects), otherDialect(frames)];
+  const dialects: readonly Api[] = [managementApi(services, () => dialects), otherDialect(frames)];
   return createApp(services, dialects);
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { HeldBodies } from "../../../src/http/app-env.ts";
+import { BodyMemory } from "../../../src/http/app-env.ts";
 import { fakeApp } from "../../support/fake-services.ts";
 
 const LIMIT = 1024;
@@ -155,7 +155,7 @@ describe("the JSON of a body", () => {
 
 describe("the bodies of all requests under way", () => {
   test("are bounded together, and one that is over makes room", () => {
-    const bodies = new HeldBodies(1_000_000);
+    const bodies = new BodyMemory(1_000_000);
     const held = Array.from({ length: 4 }, () => bodies.begin());
     for (const body of held) body.add(1_000_000);
     const ordinary = bodies.begin();
@@ -169,7 +169,7 @@ describe("the bodies of all requests under way", () => {
   });
 
   test("may fill what is allowed to the last byte", () => {
-    const bodies = new HeldBodies(1000);
+    const bodies = new BodyMemory(1000);
     const body = bodies.begin();
     // The beginning of each body is not counted.
     body.add(64 * 1024 + 4000);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { checkOfForm, grammarMaker } from "../../../src/inference/schema-compiler.ts";
-import type { GrammarWork } from "../../../src/schema/grammar-work.ts";
+import type { GrammarWork } from "../../../src/grammar/grammar-work.ts";
 import { longestTurn } from "../../support/longest-turn.ts";
 
 const NEVER = new AbortController().signal;

@@ -8,7 +8,7 @@ import { ServiceError } from "../../../src/errors/service-error.ts";
 import { AdmissionQueue, type Permit } from "../../../src/inference/admission-queue.ts";
 import {
   admissionTokens,
-  generateInRoom,
+  generateWithinContext,
   neededTokens,
   reservedTokens,
 } from "../../../src/inference/context-budget.ts";
@@ -188,7 +188,7 @@ const queueOf = () => new AdmissionQueue({ slots: 4, contextTokens: CONTEXT, max
 async function run(engine: FakeEngine, permit: Permit, maxTokens?: number): Promise<GenerationEvent[]> {
   const events: GenerationEvent[] = [];
   const request = { ...REQUEST, ...(maxTokens !== undefined && { maxTokens }) };
-  await generateInRoom(engine, permit, request, (event) => void events.push(event), never);
+  await generateWithinContext(engine, permit, request, (event) => void events.push(event), never);
   return events;
 }
 
@@ -255,7 +255,13 @@ test("an answer whose client leaves fails with the client's reason", async () =>
   };
   const client = new AbortController();
   const events: GenerationEvent[] = [];
-  const answer = generateInRoom(engine, permit, REQUEST, (event) => void events.push(event), client.signal);
+  const answer = generateWithinContext(
+    engine,
+    permit,
+    REQUEST,
+    (event) => void events.push(event),
+    client.signal,
+  );
   client.abort(new Error("gone"));
   await expect(answer).rejects.toThrow("gone");
   expect(events.some(({ type }) => type === "done")).toBe(false);

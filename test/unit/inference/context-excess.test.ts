@@ -3,7 +3,7 @@ import { ServiceError } from "../../../src/errors/service-error.ts";
 import { createInference } from "../../../src/inference/create-inference.ts";
 import { configSchema } from "../../../src/config/schema.ts";
 import { toReportedError, toServiceError } from "../../../src/engine/protocol/messages.ts";
-import { renderAnthropicError } from "../../../src/dialects/anthropic/anthropic-error.ts";
+import { renderAnthropicError } from "../../../src/api/anthropic/anthropic-error.ts";
 import { fakeModel } from "../../support/fake-models.ts";
 import { FakeEngine } from "../../support/fake-engine.ts";
 import { FakeMetrics } from "../../support/fake-metrics.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { grammarMaker } from "../../../src/inference/schema-compiler.ts";
-import { type GrammarWork, made, makeGrammar, makeQuickly } from "../../../src/schema/grammar-work.ts";
-import { TextGrammarError } from "../../../src/schema/text-grammar.ts";
+import { type GrammarWork, made, makeGrammar, makeQuickly } from "../../../src/grammar/grammar-work.ts";
+import { TextGrammarError } from "../../../src/grammar/text-grammar.ts";
 import { REAL_SCHEMAS } from "../../conformance/real-schemas.ts";
 import { longestTurn } from "../../support/longest-turn.ts";
 

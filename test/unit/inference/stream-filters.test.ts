@@ -9,7 +9,7 @@ import {
 } from "../../../src/inference/stream-filters.ts";
 import { DONE, eventsOf } from "../../support/fake-engine.ts";
 import { randomNumbers } from "../../support/random-numbers.ts";
-import { PLAIN_TEXT, THINKING_AND_TOOLS } from "../dialects/recorded-events.ts";
+import { PLAIN_TEXT, THINKING_AND_TOOLS } from "../api/recorded-events.ts";
 import { randomPieces } from "./random-pieces.ts";
 import { readEvents } from "./read-events.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { countTokens } from "../../../src/inference/collect-answer.ts";
-import { promptFromTokens, splitPieces, toTokenIds } from "../../../src/inference/tokens.ts";
+import { promptFromTokens, splitTokenTexts, toTokenIds } from "../../../src/inference/tokens.ts";
 import { testApp } from "../../support/test-app.ts";
 import { BEGIN_TOKEN, DONE, FakeEngine } from "../../support/fake-engine.ts";
 
@@ -50,7 +50,7 @@ describe("token ids as a prompt", () => {
 
 test("pieces are cut where each token ends", async () => {
   const ids = toTokenIds([7, 8, 9], "tokens");
-  const pieces = await splitPieces(ids, { bytes: Uint8Array.of(1, 2, 3), ends: Int32Array.of(2, 2, 3) });
+  const pieces = await splitTokenTexts(ids, { bytes: Uint8Array.of(1, 2, 3), ends: Int32Array.of(2, 2, 3) });
   expect(pieces).toEqual([
     { id: 7, bytes: Uint8Array.of(1, 2) },
     { id: 8, bytes: Uint8Array.of() },

@@ -11,7 +11,7 @@ import type {
   HubStore,
   PullProgress,
 } from "../../../src/models/hub/hub-store.ts";
-import type { EstimateMemory, PlaceLayers } from "../../../src/models/models-options.ts";
+import type { EstimateMemory, OffloadLayers } from "../../../src/models/models-options.ts";
 import type { Models } from "../../../src/models/models.ts";
 import { createModelsService } from "../../../src/models/models-service.ts";
 import type { HubSpec } from "../../../src/models/names/hub-spec.ts";
@@ -106,7 +106,7 @@ export interface FixtureOptions {
   readonly config?: ConfigInput["models"];
   readonly engineConfig?: ConfigInput["engine"];
   readonly estimateMemory?: EstimateMemory;
-  readonly placeLayers?: PlaceLayers;
+  readonly placeLayers?: OffloadLayers;
   readonly quantizeTensors?: QuantizeTensors;
   readonly measureSpace?: FreeSpace;
   readonly root?: string;

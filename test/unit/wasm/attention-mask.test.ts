@@ -5,7 +5,7 @@ import { randoms } from "../../support/randoms.ts";
 
 const { stock, image } = await maskModules();
 
-const MOST_CELLS = 90;
+const MAX_CELLS = 90;
 const LATEST = 60;
 const SEQUENCES = [0, 1, 9, 255];
 const WINDOWS = { none: 0, standard: 1, chunked: 2, symmetric: 3 } as const;
@@ -15,7 +15,7 @@ function randomProblem(seed: number, fixed: Partial<MaskProblem>): MaskProblem {
   const random = randoms(seed);
   const below = (limit: number): number => Math.floor(random() * limit);
   const some = <Item>(items: readonly Item[]): Item => items[below(items.length)]!;
-  const columns = 1 + below(MOST_CELLS);
+  const columns = 1 + below(MAX_CELLS);
   const streamCount = some([1, 1, 3]);
   const streamOf = Array.from({ length: 256 }, (_, sequence) => sequence % streamCount);
   const cell = (): Cell => {

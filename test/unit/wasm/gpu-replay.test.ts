@@ -7,7 +7,7 @@ const TENSOR_BYTES = 256;
 const AT = { buffer: 8, sources: 152, viewSource: 232 } as const;
 const CONTEXT_OF_BUFFER = OFFSETS["ggml_backend_buffer.context"].at;
 const CONTEXT_OF_BACKEND = OFFSETS["ggml_backend.context"].at;
-const MOST_SOURCES = 10;
+const MAX_SOURCES = 10;
 
 let host: GpuGraphHost;
 let backend: number;
@@ -31,7 +31,7 @@ function tensor({ sources = [], viewOf = 0, buffer: inBuffer = 0 }: Parts): numb
   const at = host.place(TENSOR_BYTES + 80);
   for (let word = 0; word < TENSOR_BYTES; word += 4) host.view.setUint32(at + word, at + word, true);
   host.pointer(at + AT.buffer, inBuffer);
-  for (let source = 0; source < MOST_SOURCES; source++)
+  for (let source = 0; source < MAX_SOURCES; source++)
     host.pointer(at + AT.sources + 8 * source, sources[source] ?? 0);
   host.pointer(at + AT.viewSource, viewOf);
   return at;
@@ -187,7 +187,7 @@ describe("a graph for a GPU", () => {
     const work = buffer(2000);
     const view = (): number => tensor({ viewOf: tensor({ buffer: work }), buffer: work });
     const nodes = Array.from({ length: 4 }, () =>
-      tensor({ sources: Array.from({ length: MOST_SOURCES }, view), buffer: work }),
+      tensor({ sources: Array.from({ length: MAX_SOURCES }, view), buffer: work }),
     );
     const one = graph(...nodes);
     expect(compute(one)).toEqual(["encode"]);

@@ -8,7 +8,7 @@ const BYTES = TEXT + 64;
 const DECODED = TEXT + 1024;
 const POINTS = TEXT + 2048;
 /** Longest text that a std::string holds in place. */
-const MOST_IN_PLACE = 22;
+const MAX_IN_PLACE = 22;
 
 interface Unfinished {
   readonly value: number;
@@ -65,7 +65,7 @@ describe("the reading of a token's bytes under a grammar", () => {
     const view = new DataView(memory.buffer);
     const heap = new Uint8Array(memory.buffer);
     isTaken = (bytes, { value, remaining } = WHOLE) => {
-      const isLong = bytes.length > MOST_IN_PLACE;
+      const isLong = bytes.length > MAX_IN_PLACE;
       heap.set(bytes, isLong ? BYTES : TEXT);
       if (isLong) {
         view.setBigUint64(TEXT, BigInt(BYTES), true);

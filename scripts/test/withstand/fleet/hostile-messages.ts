@@ -1,5 +1,5 @@
-import { ANTHROPIC_BATCHES } from "../../../../src/dialects/anthropic/batches/message-batch-object.ts";
-import { OPENAI_BATCHES } from "../../../../src/dialects/openai/batches/openai-batch-format.ts";
+import { ANTHROPIC_BATCHES } from "../../../../src/api/anthropic/batches/message-batch-object.ts";
+import { OPENAI_BATCHES } from "../../../../src/api/openai/batches/openai-batch-format.ts";
 import { encodeValue, type FrameKind, newCallId, writeFrame } from "../../../../src/fleet/wire-format.ts";
 import { beat, card, cardModel } from "../../../../test/support/fleet-wire.ts";
 import type { Random } from "../kit/random.ts";

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { RunOptions } from "./run-options.ts";
 
 /** Lines printed for one kind of finding; the rest are only counted. */
-const MOST_LINES = 20;
+const MAX_LINES = 20;
 
 /** The findings and progress of a run. */
 export class Findings {
@@ -44,7 +44,7 @@ export class Findings {
   add(kind: string, detail: string): void {
     const times = (this.#found.get(kind) ?? 0) + 1;
     this.#found.set(kind, times);
-    if (times <= MOST_LINES) console.log(`FOUND ${kind}: ${detail}`);
+    if (times <= MAX_LINES) console.log(`FOUND ${kind}: ${detail}`);
   }
 
   /** How often a promise was broken. */

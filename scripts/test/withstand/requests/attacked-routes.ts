@@ -1,9 +1,9 @@
-import { type Dialect, isShared, type Route } from "../../../../src/http/route.ts";
-import { documentedDialects } from "../../../../src/daemon/dialects.ts";
+import { type Api, isShared, type Route } from "../../../../src/http/route.ts";
+import { documentedApis } from "../../../../src/daemon/create-apis.ts";
 import { fakeServices } from "../../../../test/support/fake-services.ts";
 
 export interface AttackedRoute {
-  readonly dialect: Dialect;
+  readonly dialect: Api;
   readonly route: Route;
   /** What a client sends whom the route is meant for, where two APIs share its path. */
   readonly headers: Readonly<Record<string, string>>;
@@ -19,7 +19,7 @@ const ASKS_A_HUB = /\/pull$|\/use$/;
 
 /** Every route of the app, as the app itself lists them. */
 export function attackedRoutes(): readonly AttackedRoute[] {
-  return documentedDialects(fakeServices()).flatMap((dialect) =>
+  return documentedApis(fakeServices()).flatMap((dialect) =>
     dialect.routes
       .filter(({ path }) => !LEFT_OUT.has(path) && !ASKS_A_HUB.test(path))
       .map((route) => ({ dialect, route, headers: isShared(dialect, route.path) ? CLIENT_HEADERS : {} })),

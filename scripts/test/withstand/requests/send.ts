@@ -10,7 +10,7 @@ export interface Sent {
 /** Time after which the client leaves. That is not a finding, since answers can be long. */
 const PATIENCE_MS = 4000;
 /** Longest answer that is read. */
-const MOST_READ = 4 * 1024 * 1024;
+const MAX_READ = 4 * 1024 * 1024;
 
 export interface Request {
   readonly method: string;
@@ -36,7 +36,7 @@ export function send(url: string, request: Request): Promise<Sent | "left" | "cl
       (response) => {
         let text = "";
         response.setEncoding("utf8").on("data", (chunk: string) => {
-          if (text.length < MOST_READ) text += chunk;
+          if (text.length < MAX_READ) text += chunk;
         });
         response.once("end", () => {
           const contentType = response.headers["content-type"] ?? "";

@@ -1,5 +1,5 @@
 import { WebSocket } from "ws";
-import { clientFrameSchema, serverFrameSchema } from "../../../../src/dialects/native/chat-frames.ts";
+import { clientFrameSchema, serverFrameSchema } from "../../../../src/api/native/chat-frames.ts";
 import type { Findings } from "../kit/findings.ts";
 import type { Random } from "../kit/random.ts";
 import { mutatedBody } from "./mutate.ts";

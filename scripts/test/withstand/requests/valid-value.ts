@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Random } from "../kit/random.ts";
 
 /** Elements of a list, unless the schema asks for more. */
-const MOST_ELEMENTS = 3;
+const MAX_ELEMENTS = 3;
 const TEXTS = [
   "",
   "a",
@@ -47,7 +47,7 @@ function validObject({ shape }: z.ZodObject, random: Random): Record<string, unk
 
 function validList({ element, _zod: { bag } }: z.ZodArray, random: Random): unknown[] {
   const least = typeof bag["minimum"] === "number" ? bag["minimum"] : 0;
-  return Array.from({ length: random.int(least, MOST_ELEMENTS) }, () => validValue(element, random));
+  return Array.from({ length: random.int(least, MAX_ELEMENTS) }, () => validValue(element, random));
 }
 
 function validNumber(schema: z.ZodNumber, random: Random): number {

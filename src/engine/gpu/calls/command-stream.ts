@@ -77,7 +77,7 @@ export function openCommandStream(options: StreamOptions): CommandStream {
   /** GPUBufferUsage.UNIFORM | COPY_DST */
   const PARAMETERS = 0x48;
   /** Several times what the steps of a large model use. */
-  const MOST_GROUPS = 16_384;
+  const MAX_GROUPS = 16_384;
 
   interface Program extends RecordedProgram {
     readonly slot: number;
@@ -165,7 +165,7 @@ export function openCommandStream(options: StreamOptions): CommandStream {
     let found = known;
     while (found && !isAt(found, slot, heap, from, length)) found = found.sibling;
     if (!found) {
-      if (programs.size >= MOST_GROUPS) forget();
+      if (programs.size >= MAX_GROUPS) forget();
       const key = heap.slice(from, from + length);
       const pipeline = options.pipeline(key[0]! * HANDLE_BYTES);
       const group = makeGroup({ key, pipeline }, arenaOf(slot).buffer, slot % SLOTS_OF_ARENA);

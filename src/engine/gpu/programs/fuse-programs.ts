@@ -8,12 +8,12 @@ import {
   learnPrograms,
   type Step,
 } from "./fusible.ts";
-import { MOST_PLANNED, type PackedProgram, packPlan, planSteps } from "./plan-steps.ts";
+import { MAX_PLANNED, type PackedProgram, packPlan, planSteps } from "./plan-steps.ts";
 import { createScanSharing } from "./share-scans.ts";
 import { countsSlot, fuse } from "./wgsl-program.ts";
 
 /** Most sequences that are told apart for one dispatch: steps of one slot and of several, and ends of passes. */
-const MOST_SEQUENCES = 4;
+const MAX_SEQUENCES = 4;
 
 /** Dispatches that follow each other, and what is run in place of them. */
 interface Sequence {
@@ -104,8 +104,8 @@ export function fusePrograms(classes: FusingClasses): void {
       return undefined;
     }
     for (const sequence of known) if (isAhead(sequence, all, at)) return sequence;
-    if (known.length >= MOST_SEQUENCES) return undefined;
-    const sequence = prepare(all.slice(at, at + MOST_PLANNED));
+    if (known.length >= MAX_SEQUENCES) return undefined;
+    const sequence = prepare(all.slice(at, at + MAX_PLANNED));
     known.push(sequence);
     version++;
     return sequence;
@@ -186,7 +186,7 @@ export function fusePrograms(classes: FusingClasses): void {
 
 /** A sequence comes next; one that cannot be fused is known for the dispatches after it as well. */
 function isAhead({ dispatches, fusion }: Sequence, all: readonly Dispatch[], at: number): boolean {
-  if (!fusion && dispatches.length !== Math.min(MOST_PLANNED, all.length - at)) return false;
+  if (!fusion && dispatches.length !== Math.min(MAX_PLANNED, all.length - at)) return false;
   for (let index = 0; index < dispatches.length; index++) {
     const expected = dispatches[index];
     const found = all[at + index];

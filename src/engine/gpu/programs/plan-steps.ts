@@ -23,10 +23,10 @@ interface Projection {
 const FLOAT_BYTES = 4;
 
 /** More workgroups than this are not computed one after the other. */
-const MOST_CHAINED = 16;
+const MAX_CHAINED = 16;
 
 /** Most steps that are looked at: those of the projections of attention, with biases and norms, and of the writes to the cache. */
-export const MOST_PLANNED = 14;
+export const MAX_PLANNED = 14;
 
 /** How some of the first steps can run in fewer programs; undefined: they cannot. */
 export function planSteps(given: readonly (Step | undefined)[]): Plan | undefined {
@@ -122,7 +122,7 @@ function isChain(a: Step | undefined, b: Step | undefined): boolean {
     b !== undefined &&
     areInOrder(a, b) &&
     a.fusible.program.threads === b.fusible.program.threads &&
-    a.workgroups + b.workgroups <= MOST_CHAINED
+    a.workgroups + b.workgroups <= MAX_CHAINED
   );
 }
 

@@ -126,7 +126,7 @@ export async function realPathInside(realFolder: string, target: string): Promis
  * without symlinks (Windows without developer mode) by a hard link; without hard links (exFAT) by moving the blob.
  * @param temporary - a name on the same disk that nobody else uses now
  */
-export async function placeInSnapshot(
+export async function linkInSnapshot(
   blobPath: string,
   target: string,
   temporary: string,

@@ -9,7 +9,7 @@ import {
   RESERVE_BYTES,
 } from "../../../files/file-operations.ts";
 import type { FolderLock } from "../../../files/locks.ts";
-import { placeInSnapshot, type RepoCache } from "../cache/repo-cache.ts";
+import { linkInSnapshot, type RepoCache } from "../cache/repo-cache.ts";
 import { downloadBlob, hasBlob, partSize } from "./download-blob.ts";
 import type { HubFetch } from "../remote/hub-fetch.ts";
 import type { HubPeers } from "../cache/cached-files.ts";
@@ -108,7 +108,7 @@ export class SnapshotPull {
     if (!(await hasBlob(this.#cache, file))) return false;
     const target = this.#target(file);
     await this.#cache.makeFolder(path.dirname(target));
-    await placeInSnapshot(this.#cache.blob(file.digest.hex), target, this.#cache.next);
+    await linkInSnapshot(this.#cache.blob(file.digest.hex), target, this.#cache.next);
     return true;
   }
 

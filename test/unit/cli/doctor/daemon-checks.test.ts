@@ -4,7 +4,7 @@ import net from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { describe, expect, it, onTestFinished, test } from "vitest";
-import { daemonCheck, fleetCheck, lookForDaemon } from "../../../../src/cli/doctor/daemon-checks.ts";
+import { daemonCheck, fleetCheck, findDaemon } from "../../../../src/cli/doctor/daemon-checks.ts";
 import { ipcAddress } from "../../../support/ipc-address.ts";
 import { unless } from "../../../support/need.ts";
 import { temporaryFolder } from "../../models/temporary-folder.ts";
@@ -23,7 +23,7 @@ const IPV6 = unless(
 async function look(socket: string, port: number, addr = "127.0.0.1") {
   const where = { socket, http: { addr, port, isChosen: addr !== "0.0.0.0" }, apiKey: undefined };
   const { signal } = new AbortController();
-  const daemon = lookForDaemon(where, signal);
+  const daemon = findDaemon(where, signal);
   const findings = await daemonCheck({ where, daemon, version: "1.0.0" }).look(signal);
   return Object.fromEntries(findings.map(({ name, verdict, message }) => [name, `${verdict}: ${message}`]));
 }
@@ -217,7 +217,7 @@ async function fleetCheckLook(fleet: object | undefined, isConfigured: boolean) 
   });
   const { signal } = new AbortController();
   const http = { addr: "127.0.0.1", port: Number(new URL(daemon.url).port), isChosen: true };
-  const found = lookForDaemon({ socket: daemon.socket, http, apiKey: undefined }, signal);
+  const found = findDaemon({ socket: daemon.socket, http, apiKey: undefined }, signal);
   return await fleetCheck(found, isConfigured).look(signal);
 }
 

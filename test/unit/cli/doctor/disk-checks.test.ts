@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { cacheCheck, modelsCheck } from "../../../../src/cli/doctor/storage-checks.ts";
 import type { Check, Finding } from "../../../../src/cli/doctor/run-checks.ts";
 import { configurationCheck, readConfiguration } from "../../../../src/cli/doctor/all-checks.ts";
-import { placeInSnapshot } from "../../../../src/models/hub/cache/repo-cache.ts";
+import { linkInSnapshot } from "../../../../src/models/hub/cache/repo-cache.ts";
 import { FILES_HAVE_LINKS } from "../../../support/links.ts";
 import { temporaryFolder } from "../../models/temporary-folder.ts";
 
@@ -82,7 +82,7 @@ async function cacheWithModel(): Promise<{ cache: string; repo: string; blob: st
   }
   const blob = path.join(repo, "blobs", "abcd");
   copyFileSync(SHIPPED, blob);
-  await placeInSnapshot(blob, path.join(snapshot, "tiny.gguf"), path.join(repo, ".next"));
+  await linkInSnapshot(blob, path.join(snapshot, "tiny.gguf"), path.join(repo, ".next"));
   writeFileSync(path.join(repo, "refs", "main"), COMMIT);
   return { cache, repo, blob };
 }

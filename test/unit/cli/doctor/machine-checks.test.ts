@@ -6,11 +6,11 @@ import {
   memoryCheck,
   runtimeCheck,
   type RuntimeFacts,
-  wallCheck,
+  sandboxCheck,
 } from "../../../../src/cli/doctor/machine-checks.ts";
 import { platformPackages } from "../../../../src/launch/platform-packages.mjs";
 import type { GpuState } from "../../../../src/engine/gpu/gpu-finder.ts";
-import type { WallState } from "../../../../src/engine/walls/sandbox-finder.ts";
+import type { SandboxState } from "../../../../src/engine/sandbox/sandbox-finder.ts";
 import type { MemoryLimit } from "../../../../src/machine/memory.ts";
 
 const GB = 1e9;
@@ -102,14 +102,14 @@ describe("the memory", () => {
 });
 
 describe("the wall around engines", () => {
-  const bubblewrap: WallState = {
+  const bubblewrap: SandboxState = {
     mode: "auto",
     wall: "bubblewrap",
     parts: ["no network"],
     problem: undefined,
   };
-  const none: WallState = { mode: "auto", wall: "none", parts: [], problem: "Install bubblewrap." };
-  it.each<[string, WallState, Finding["verdict"], string | undefined]>([
+  const none: SandboxState = { mode: "auto", wall: "none", parts: [], problem: "Install bubblewrap." };
+  it.each<[string, SandboxState, Finding["verdict"], string | undefined]>([
     ["the best one", bubblewrap, "ok", undefined],
     [
       "another than the best",
@@ -126,7 +126,7 @@ describe("the wall around engines", () => {
       "Set sandbox to auto to use the system's sandbox too.",
     ],
   ])("may be %s", async (_what, state, verdict, cure) => {
-    const [wall] = await look(wallCheck(async () => state));
+    const [wall] = await look(sandboxCheck(async () => state));
     expect({ verdict: wall?.verdict, cure: wall?.cure }).toEqual({ verdict, cure });
   });
 });

@@ -3,7 +3,7 @@ import { ChosenTokens } from "../../../../src/engine/core/loop-request.ts";
 import { MEMORY_CELLS } from "../../../../wasm/memory-cells.ts";
 import { hostMemory } from "../../../support/kernel-host-module.ts";
 
-const MOST_CHOSEN = 8192;
+const MAX_CHOSEN = 8192;
 const AT = 65_536;
 
 function written(count: number, entries: readonly (readonly [number, number])[]): ChosenTokens {
@@ -14,8 +14,8 @@ function written(count: number, entries: readonly (readonly [number, number])[])
   const chosen = new ChosenTokens(memory, count);
   for (const [number, token] of entries) {
     const next = view.getUint32(MEMORY_CELLS.chosenCount, true);
-    view.setInt32(AT + 8 * (next % MOST_CHOSEN), number, true);
-    view.setInt32(AT + 8 * (next % MOST_CHOSEN) + 4, token, true);
+    view.setInt32(AT + 8 * (next % MAX_CHOSEN), number, true);
+    view.setInt32(AT + 8 * (next % MAX_CHOSEN) + 4, token, true);
     view.setUint32(MEMORY_CELLS.chosenCount, (next + 1) >>> 0, true);
   }
   return chosen;
@@ -38,6 +38,6 @@ test("tokens are told once, to each answer its own", () => {
 });
 
 test("tokens are found where the kernels begin anew, in their list and in their count", () => {
-  expect(written(MOST_CHOSEN - 1, ENTRIES).take()).toEqual(TAKEN);
+  expect(written(MAX_CHOSEN - 1, ENTRIES).take()).toEqual(TAKEN);
   expect(written(2 ** 32 - 1, ENTRIES).take()).toEqual(TAKEN);
 });

@@ -1,7 +1,11 @@
 import { setImmediate as promisesSetImmediate } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { CompletionChunk } from "../../../../src/engine/core/loop-request.ts";
-import { PromptTurns, type RoomShare, SharedRoom } from "../../../../src/engine/core/shared-context.ts";
+import {
+  PromptSchedule,
+  type ContextShare,
+  SharedContext,
+} from "../../../../src/engine/core/shared-context.ts";
 import type { GenerationEvent } from "../../../../src/engine/protocol/generation.ts";
 
 const prompt = (total: number): CompletionChunk[] => [{ prompt_progress: { processed: 0, total } }];
@@ -14,8 +18,8 @@ const HIDDEN: CompletionChunk[] = [];
 
 function room(contextTokens: number) {
   let steps = 0;
-  const shared = new SharedRoom(contextTokens, () => steps);
-  const enter = (maxTokens?: number, promptTokens = 0, signal = NEVER): Promise<RoomShare> =>
+  const shared = new SharedContext(contextTokens, () => steps);
+  const enter = (maxTokens?: number, promptTokens = 0, signal = NEVER): Promise<ContextShare> =>
     shared.enter({ promptTokens, maxTokens, signal });
   return { shared, enter, step: (count = 1) => (steps += count) };
 }
@@ -116,11 +120,14 @@ const START: GenerationEvent = { type: "start" };
 const PROGRESS: GenerationEvent = { type: "prompt-progress", processed: 1, total: 2 };
 const TEXT: GenerationEvent = { type: "text-delta", text: "a" };
 
-const turnsOf = (isShared: boolean): PromptTurns =>
-  new PromptTurns(isShared ? new SharedRoom(ROOM_TOKENS, () => 0) : undefined, async (text) => text.length);
+const turnsOf = (isShared: boolean): PromptSchedule =>
+  new PromptSchedule(
+    isShared ? new SharedContext(ROOM_TOKENS, () => 0) : undefined,
+    async (text) => text.length,
+  );
 
 /** Begins generations that end only with the test; returns what sends their events, by the order in which they run. */
-function begin(turns: PromptTurns, count: number): ((event: GenerationEvent) => void)[] {
+function begin(turns: PromptSchedule, count: number): ((event: GenerationEvent) => void)[] {
   const running: ((event: GenerationEvent) => void)[] = [];
   for (let at = 0; at < count; at++) {
     const run = (onEvent: (event: GenerationEvent) => void): Promise<void> => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { EngineLoadOptions } from "../../../../src/engine/engine.ts";
 import { GpuFinder } from "../../../../src/engine/gpu/gpu-finder.ts";
-import type { GpuMode } from "../../../../src/engine/gpu/place-on-gpu.ts";
+import type { GpuMode } from "../../../../src/engine/gpu/offload-to-gpu.ts";
 import { guardGpu } from "../../../../src/engine/gpu/gpu-guard.ts";
 import type { EngineSpec } from "../../../../src/engine/protocol/engine-spec.ts";
 import { type ErrorCode } from "../../../../src/errors/error-codes.ts";

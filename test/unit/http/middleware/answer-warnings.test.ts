@@ -2,14 +2,14 @@ import { Hono } from "hono";
 import { expect, test } from "vitest";
 import {
   answerWarnings,
-  tellWarnings,
+  addWarnings,
   WARNING_HEADER,
 } from "../../../../src/http/middleware/answer-warnings.ts";
 import type { AppEnv } from "../../../../src/http/app-env.ts";
 
 async function told(warnings: readonly string[]): Promise<string | null> {
   const app = new Hono<AppEnv>().use(answerWarnings()).get("/", (context) => {
-    tellWarnings(context, warnings);
+    addWarnings(context, warnings);
     return new Response("a stream");
   });
   return (await app.request("/")).headers.get(WARNING_HEADER);

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSyn
 import path from "node:path";
 import { link } from "node:fs/promises";
 import { expect, it } from "vitest";
-import { type FileSystem, type PlacedFile, placeFile } from "../../../../src/models/import/imported-files.ts";
+import { type FileSystem, type LinkedFile, placeFile } from "../../../../src/models/import/imported-files.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { FILE_RIGHTS } from "../../../support/need.ts";
 
@@ -15,7 +15,7 @@ async function place(
   target: string,
   disk: FileSystem,
   { copy = false, signal = new AbortController().signal } = {},
-): Promise<PlacedFile & { copied: number }> {
+): Promise<LinkedFile & { copied: number }> {
   const steps = placeFile(source, target, copy, signal, disk);
   let copied = 0;
   for (;;) {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { estimateMemory, checkHeapLimit } from "../../../../src/engine/estimate-memory.ts";
 import { assumedModel } from "../../../../src/models/loading/estimate-fit.ts";
-import type { EstimateMemory, PlaceLayers } from "../../../../src/models/models-options.ts";
+import type { EstimateMemory, OffloadLayers } from "../../../../src/models/models-options.ts";
 import { startModels } from "../service-fixture.ts";
 
 const GIB = 1024 ** 3;
@@ -14,7 +14,7 @@ const estimate: EstimateMemory = (gguf, spec) => {
   return all.totalBytes;
 };
 
-const fiveOnGpu: PlaceLayers = async (gguf, spec) => ({
+const fiveOnGpu: OffloadLayers = async (gguf, spec) => ({
   spec: {
     ...spec,
     gpuLayers: 5,
@@ -25,7 +25,7 @@ const fiveOnGpu: PlaceLayers = async (gguf, spec) => ({
 async function fit(
   fileBytes: number,
   budget: number,
-  { placeLayers, ...more }: { placeLayers?: PlaceLayers; trainedContext?: number } = {},
+  { placeLayers, ...more }: { placeLayers?: OffloadLayers; trainedContext?: number } = {},
 ) {
   const { models } = await startModels({
     config: { memory_budget: budget },

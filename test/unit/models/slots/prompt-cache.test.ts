@@ -2,7 +2,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { abortable } from "../../../../src/async/promises.ts";
 import type { Engine } from "../../../../src/engine/engine.ts";
 import type { SlotResult } from "../../../../src/engine/protocol/calls.ts";
-import { KeptPrompts } from "../../../../src/models/slots/prompt-cache.ts";
+import { PromptCache } from "../../../../src/models/slots/prompt-cache.ts";
 import { ModelSlots } from "../../../../src/models/slots/model-slots.ts";
 import { SavedFolder } from "../../../../src/models/slots/saved-folder.ts";
 import { FakeEngine } from "../../../support/fake-engine.ts";
@@ -62,7 +62,7 @@ async function setup() {
     acquire: () => Promise.reject(new Error("nothing is leased")),
     engineOf: () => undefined,
   });
-  const kept = new KeptPrompts({ folder, hashes, slots, logger });
+  const kept = new PromptCache({ folder, hashes, slots, logger });
   const counts = async () =>
     (await folder.list("m")).map(({ header }) => header?.tokens).toSorted((a = 0, b = 0) => a - b);
   return { folder, kept, warnings, counts };

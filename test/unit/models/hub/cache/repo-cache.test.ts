@@ -1,7 +1,7 @@
 import { lstat, mkdir, readdir, readFile, readlink, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { placeInSnapshot } from "../../../../../src/models/hub/cache/repo-cache.ts";
+import { linkInSnapshot } from "../../../../../src/models/hub/cache/repo-cache.ts";
 import { FILES_HAVE_LINKS } from "../../../../support/links.ts";
 import { temporaryFolder } from "../../temporary-folder.ts";
 
@@ -20,7 +20,7 @@ describe("placing a blob in a snapshot", () => {
   it.skipIf(!FILES_HAVE_LINKS)("links to it by a relative path, so that the cache can be moved", async () => {
     const { blob, target, next } = await scene();
 
-    await placeInSnapshot(blob, target, next);
+    await linkInSnapshot(blob, target, next);
 
     expect(await readlink(target)).toBe(path.join("..", "..", "..", "blobs", "digest"));
   });
@@ -30,7 +30,7 @@ describe("placing a blob in a snapshot", () => {
     await mkdir(path.dirname(target), { recursive: true });
     await writeFile(target, "half a fi");
 
-    await placeInSnapshot(blob, target, next);
+    await linkInSnapshot(blob, target, next);
 
     expect(await readFile(target, "utf8")).toBe("content");
     expect(await readdir(path.dirname(target))).toEqual(["x.gguf"]);
@@ -40,7 +40,7 @@ describe("placing a blob in a snapshot", () => {
     const { blob, target, next } = await scene();
     await writeFile(next, "");
 
-    await placeInSnapshot(blob, target, next);
+    await linkInSnapshot(blob, target, next);
 
     expect(await readFile(target, "utf8")).toBe("content");
     expect(await readdir(path.dirname(next))).toEqual(["blobs", "snapshots"]);
@@ -49,7 +49,7 @@ describe("placing a blob in a snapshot", () => {
   it("gives it a second name where links are not allowed", async () => {
     const { blob, target, next } = await scene();
 
-    await placeInSnapshot(blob, target, next, refused);
+    await linkInSnapshot(blob, target, next, refused);
 
     expect((await lstat(target)).isFile()).toBe(true);
     expect((await stat(target)).ino).toBe((await stat(blob)).ino);
@@ -58,9 +58,9 @@ describe("placing a blob in a snapshot", () => {
 
   it("may do so twice", async () => {
     const { blob, target, next } = await scene();
-    await placeInSnapshot(blob, target, next, refused);
+    await linkInSnapshot(blob, target, next, refused);
 
-    await placeInSnapshot(blob, target, next, refused);
+    await linkInSnapshot(blob, target, next, refused);
 
     expect(await readdir(path.dirname(target))).toEqual(["x.gguf"]);
   });
@@ -68,7 +68,7 @@ describe("placing a blob in a snapshot", () => {
   it("moves it where there are no second names either", async () => {
     const { blob, target, next } = await scene();
 
-    await placeInSnapshot(blob, target, next, refused, refused);
+    await linkInSnapshot(blob, target, next, refused, refused);
 
     expect(await readFile(target, "utf8")).toBe("content");
     expect(await readdir(path.dirname(blob))).toEqual([]);

@@ -1,0 +1,144 @@
+import { addWarnings } from "../../http/middleware/answer-warnings.ts";
+import { defineRoute, type Api, type Route } from "../../http/route.ts";
+import { pathName } from "../../http/input/common-fields.ts";
+import type { Services } from "../services.ts";
+import { SSE_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
+import { collectAnswer, countTokens } from "../../inference/collect-answer.ts";
+import { anthropicErrorSchema, anthropicEvents, renderAnthropicError } from "./anthropic-error.ts";
+import { messageId, messageSchema, toMessage, toMessageEvents } from "./message-answer.ts";
+import { omitsThinking, toMessageRequest } from "./message-request.ts";
+import {
+  anthropicModelListSchema,
+  anthropicModelSchema,
+  modelListQuerySchema,
+  toModel,
+  toModelList,
+} from "./model-list.ts";
+import { countTokensRequestSchema, messageRequestSchema, tokenCountSchema } from "./message-schema.ts";
+
+const tag = "Messages API";
+
+/**
+ * The messages API under /v1/messages, as the official clients use it.
+ * @param serverRoutes routes that only a server can have
+ */
+export const anthropicApi = (services: Services, serverRoutes: readonly Route[] = []): Api => ({
+  name: "Anthropic",
+  prefixes: ["/v1/messages"],
+  shared: { prefixes: ["/v1/models"], isMeant: isAnthropicClient },
+  routes: [
+    messagesRoute(services),
+    countTokensRoute(services),
+    modelListRoute(services),
+    modelRoute(services),
+    ...serverRoutes,
+  ],
+  renderError: renderAnthropicError,
+  errorSchema: anthropicErrorSchema,
+});
+
+/** OpenAI's API has models at the same address; its clients send neither of these headers. */
+function isAnthropicClient(headers: Headers): boolean {
+  return headers.has("anthropic-version") || (headers.has("x-api-key") && !headers.has("authorization"));
+}
+
+function messagesRoute({ inference }: Services): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/messages",
+    tag,
+    summary: "Create a message",
+    description: "Unknown fields and the headers anthropic-version and anthropic-beta are ignored.",
+    body: messageRequestSchema,
+    answers: [
+      { description: "The message.", schema: messageSchema },
+      {
+        contentType: SSE_TYPE,
+        description:
+          "With stream: message_start, for each block content_block_start, content_block_delta and " +
+          "content_block_stop, then message_delta and message_stop; ping at any time.",
+      },
+    ],
+    async handle(context, { body }) {
+      const { model, events, warnings } = await inference.generate(
+        toMessageRequest(body),
+        context.req.raw.signal,
+      );
+      addWarnings(context, warnings);
+      const options = {
+        id: messageId(),
+        model,
+        stopSequences: body.stop_sequences ?? [],
+        omitsThinking: omitsThinking(body),
+        contextManagement: body.context_management,
+      };
+      const response = body.stream
+        ? streamResponse(context, toMessageEvents(options, events), anthropicEvents)
+        : context.json(toMessage(options, await collectAnswer(events)));
+      response.headers.set("request-id", context.get("requestId"));
+      return response;
+    },
+  });
+}
+
+function countTokensRoute({ inference }: Services): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/messages/count_tokens",
+    tag,
+    summary: "Count the tokens of a message request",
+    description:
+      "The exact count after the chat template, with system, tools and images. It costs the first prefill step of " +
+      "the prompt.",
+    body: countTokensRequestSchema,
+    answers: [{ description: "The number of tokens.", schema: tokenCountSchema }],
+    async handle(context, { body }) {
+      const request = toMessageRequest({ ...body, max_tokens: 1 });
+      const tokens = await countTokens(inference, request, context.req.raw.signal);
+      const response = context.json({
+        input_tokens: tokens,
+        ...(body.context_management != null && { context_management: { original_input_tokens: tokens } }),
+      });
+      response.headers.set("request-id", context.get("requestId"));
+      return response;
+    },
+  });
+}
+
+function modelListRoute({ models }: Services): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/v1/models",
+    tag,
+    summary: "List the models, for clients of the messages API",
+    description:
+      "A request with the header anthropic-version, or with x-api-key and without authorization, gets pages in the " +
+      "format of the messages API.",
+    query: modelListQuerySchema,
+    answers: [{ description: "Or a page of them.", schema: anthropicModelListSchema }],
+    alwaysOn: true,
+    async handle(context, { query }) {
+      const response = context.json(toModelList(await models.list(), query));
+      response.headers.set("request-id", context.get("requestId"));
+      return response;
+    },
+  });
+}
+
+function modelRoute({ models }: Services): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/v1/models/:name{.+}",
+    tag,
+    summary: "Show a model, for clients of the messages API",
+    answers: [
+      { description: "In the format that the request's headers ask for.", schema: anthropicModelSchema },
+    ],
+    alwaysOn: true,
+    async handle(context) {
+      const response = context.json(toModel(await models.get(pathName(context))));
+      response.headers.set("request-id", context.get("requestId"));
+      return response;
+    },
+  });
+}

@@ -1,0 +1,259 @@
+import { z } from "zod";
+import { LLAMA_CPP_BUILD } from "../../../wasm/llama-cpp-build.ts";
+import { MAX_ADAPTERS } from "../../engine/protocol/generation.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import { list } from "../../http/input/bounded-lists.ts";
+import { modelName } from "../../http/input/common-fields.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
+import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
+import { adapterScales } from "../../inference/lora-adapters.ts";
+import { assertSavedName } from "../../models/slots/saved-header.ts";
+import { adapterChoice } from "../sampling-fields.ts";
+import type { ModelServices, Services } from "../services.ts";
+import { modelField } from "./completion-request.ts";
+import { generationSettings } from "./completion-routes.ts";
+import { requiredModel } from "./llama-server-error.ts";
+
+const tag = "llama-server";
+
+const modelQuery = z.object({
+  model: modelName.optional().describe("Model name. Default: the daemon's default model."),
+});
+
+const propsSchema = z
+  .object({
+    default_generation_settings: z.object({
+      n_ctx: z.int().describe("Context of one request, in tokens."),
+      params: z.record(z.string(), z.unknown()),
+    }),
+    total_slots: z.int(),
+    model_alias: z.string(),
+    model_path: z.string(),
+    modalities: z.object({ vision: z.boolean(), audio: z.boolean() }),
+    chat_template: z.string(),
+    chat_template_caps: z.object({ supports_tools: z.boolean(), supports_tool_calls: z.boolean() }),
+    build_info: z.string(),
+    is_sleeping: z.boolean().describe("Whether the model has to be loaded first."),
+  })
+  .meta({ id: "LlamaServerProps" });
+
+/** GET /props. */
+export function propsRoute({ models, config }: Services): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/props",
+    tag,
+    summary: "Show how a model is served",
+    query: modelQuery,
+    answers: [{ description: "The properties.", schema: propsSchema }],
+    async handle(context, { query }) {
+      const model = await requiredModel(models, query.model);
+      const { settings, capabilities } = model;
+      const sampling = { ...DEFAULT_SAMPLING, ...settings.sampling };
+      const params = { limit: settings.maxTokens, stop: settings.stop, stream: true };
+      return context.json({
+        default_generation_settings: {
+          n_ctx: model.contextSize,
+          params: generationSettings(sampling, params),
+        },
+        total_slots: model.slots ?? config.models.slots,
+        model_alias: model.alias,
+        model_path: model.path,
+        modalities: { vision: capabilities.vision, audio: capabilities.audio },
+        chat_template: settings.template ?? model.gguf.chatTemplate ?? "",
+        chat_template_caps: { supports_tools: capabilities.tools, supports_tool_calls: capabilities.tools },
+        build_info: `${LLAMA_CPP_BUILD}-daybreak`,
+        is_sleeping: model.state !== "loaded",
+      } satisfies z.output<typeof propsSchema>);
+    },
+  });
+}
+
+/** POST /props, which llama.cpp's server serves with --props alone, and which changes nothing there either. */
+export function changePropsRoute(): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/props",
+    tag,
+    summary: "Refused: how a model is served is not changed while it runs",
+    answers: [],
+    handle() {
+      throw new ServiceError(
+        "unsupported_feature",
+        "How a model is served is not changed while it runs; send settings with each request, or load it anew with POST /api/models/load.",
+      );
+    },
+  });
+}
+
+const adaptersSchema = z
+  .array(z.object({ id: z.int(), path: z.string(), scale: z.number() }))
+  .meta({ id: "LlamaServerAdapters" });
+
+/** GET /lora-adapters. */
+export function adaptersRoute({ models }: Services): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/lora-adapters",
+    tag,
+    summary: "List the LoRA adapters of a model",
+    query: modelQuery,
+    answers: [{ description: "The adapters.", schema: adaptersSchema }],
+    async handle(context, { query }) {
+      const { adapters } = await requiredModel(models, query.model);
+      return context.json(adapters.map(({ path, scale }, id) => ({ id, path, scale })));
+    },
+  });
+}
+
+/** POST /lora-adapters. */
+export function scaleAdaptersRoute({ models }: Services): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/lora-adapters",
+    tag,
+    summary: "Change the scales of a loaded model's LoRA adapters",
+    description:
+      "For requests that do not choose themselves, until the model is unloaded. Adapters that are not listed are off. Embeddings keep the scales of the Modelfile.",
+    query: modelQuery,
+    body: list(adapterChoice, { most: MAX_ADAPTERS }),
+    answers: [{ description: "They are changed.", schema: z.object({ success: z.literal(true) }) }],
+    async handle(context, { query, body }) {
+      const model = await requiredModel(models, query.model);
+      const chosen = body.map(({ id, name, scale }) => ({
+        id: id ?? undefined,
+        name: name ?? undefined,
+        scale,
+      }));
+      await models.scaleAdapters(model.alias, adapterScales(model, chosen) ?? []);
+      return context.json({ success: true });
+    },
+  });
+}
+
+/** As long as the names of saved prompts may be. */
+const MAX_NAME = 64;
+const SLOT = /^\d+$/;
+
+const slotsSchema = z
+  .array(
+    z.object({
+      id: z.int(),
+      n_ctx: z.int(),
+      speculative: z.literal(false),
+      is_processing: z.boolean(),
+      n_prompt_tokens: z.int().describe("Tokens that are in its KV cache."),
+    }),
+  )
+  .meta({ id: "LlamaServerSlots" });
+
+/** GET /slots. */
+export function slotsRoute({ models }: ModelServices): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/slots",
+    tag,
+    summary: "List what the slots of a model are doing",
+    description: "There are none while the model is not loaded.",
+    query: z.object({
+      model: modelName.optional().describe("Model name. Default: the daemon's default model."),
+      fail_on_no_slot: z.string().optional().describe("1: 503 when no slot is free."),
+    }),
+    answers: [{ description: "The slots.", schema: slotsSchema }],
+    async handle(context, { query }) {
+      const { alias, contextSize } = await requiredModel(models, query.model);
+      const { slots } = await models.slots.list(alias, context.req.raw.signal);
+      if (query.fail_on_no_slot === "1" && slots.every(({ isBusy }) => isBusy)) {
+        throw new ServiceError("overloaded", `No slot of "${alias}" is free; try again later.`);
+      }
+      return context.json(
+        slots.map(({ id, tokens, isBusy }) => ({
+          id,
+          n_ctx: contextSize,
+          speculative: false as const,
+          is_processing: isBusy,
+          n_prompt_tokens: tokens,
+        })) satisfies z.output<typeof slotsSchema>,
+      );
+    },
+  });
+}
+
+const slotRequestSchema = z
+  .object({
+    model: modelField,
+    filename: z
+      .string()
+      .min(1)
+      .max(MAX_NAME)
+      .nullish()
+      .describe(
+        "Name of the saved prompt, which save and restore need: letters, digits, dots, hyphens and underscores.",
+      ),
+  })
+  .meta({ id: "LlamaServerSlotRequest" });
+
+const names = { id_slot: z.int(), filename: z.string() };
+const slotResultSchema = z
+  .union([
+    z.object({ ...names, n_saved: z.int(), n_written: z.int(), timings: z.object({ save_ms: z.number() }) }),
+    z.object({
+      ...names,
+      n_restored: z.int(),
+      n_read: z.int(),
+      timings: z.object({ restore_ms: z.number() }),
+    }),
+    z.object({ id_slot: z.int(), n_erased: z.int() }),
+  ])
+  .describe("In tokens, bytes of the state, and milliseconds.")
+  .meta({ id: "LlamaServerSlotResult" });
+
+/** POST /slots/{id}?action=save, restore or erase. */
+export function slotActionRoute({ models }: ModelServices): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/slots/:id",
+    tag,
+    summary: "Save, restore or empty a slot",
+    description: "Saved prompts are those of POST /api/models/{name}/slots.",
+    query: z.object({ action: z.enum(["save", "restore", "erase"]).describe("What to do with the slot.") }),
+    body: slotRequestSchema,
+    // llama.cpp's server reads none to erase.
+    bodyWhenEmpty: {},
+    answers: [{ description: "It is done.", schema: slotResultSchema }],
+    async handle(context, { query: { action }, body }) {
+      const { signal } = context.req.raw;
+      const slot = slotOf(context.req.param("id"));
+      const { alias } = await requiredModel(models, body.model);
+      if (action === "erase") {
+        return context.json({ id_slot: slot, n_erased: await models.slots.erase(alias, slot, signal) });
+      }
+      const { filename } = body;
+      if (filename == null) {
+        throw new ServiceError("invalid_parameter", "filename: is missing.", { param: "filename" });
+      }
+      if (action === "save") assertSavedName(filename, "filename");
+      const { tokens, bytes, milliseconds } = await models.slots[action](
+        alias,
+        { slot, name: filename },
+        signal,
+      );
+      return context.json(
+        action === "save"
+          ? { id_slot: slot, filename, n_saved: tokens, n_written: bytes, timings: { save_ms: milliseconds } }
+          : {
+              id_slot: slot,
+              filename,
+              n_restored: tokens,
+              n_read: bytes,
+              timings: { restore_ms: milliseconds },
+            },
+      );
+    },
+  });
+}
+
+function slotOf(text: string | undefined): number {
+  if (text !== undefined && SLOT.test(text)) return Number(text);
+  throw new ServiceError("invalid_parameter", "The path must have the number of a slot: /slots/0.");
+}

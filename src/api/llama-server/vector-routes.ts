@@ -1,0 +1,163 @@
+import { z } from "zod";
+import { mapInTimeSlices } from "../../async/timers.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import { list, tokenList } from "../../http/input/bounded-lists.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
+import { longJson } from "../../http/streaming/stream-response.ts";
+import type { Services } from "../services.ts";
+import { modelField, promptText } from "./completion-request.ts";
+
+const tag = "llama-server";
+/** No normalization: the engine's vectors are normalized. */
+const RAW = -1;
+const EUCLIDEAN = 2;
+/** Few enough that one time slice does not hold up other requests. */
+const VECTORS_PER_SLICE = 64;
+/** Larger powers are 0 for every part of a vector. */
+const MAX_POWER = 64;
+
+const text = z.string().min(1, { error: "must not be empty" });
+const tokens = tokenList({ least: 1 });
+const texts = z.union([text, tokens, list(z.union([text, tokens]), { least: 1 })]);
+
+const embeddingRequestSchema = z
+  .object({
+    model: modelField,
+    content: texts.nullish().describe("One text or several, each as a string or as token ids."),
+    input: texts.nullish().describe("Another name of content."),
+    embd_normalize: z
+      .int()
+      .min(RAW)
+      .max(MAX_POWER)
+      .nullish()
+      .describe(
+        "0: by the largest part, which becomes 32760; 1: taxicab; 2: Euclidean; more: by that norm; -1, none, is refused. Default: 2.",
+      ),
+  })
+  .meta({ id: "LlamaServerEmbeddingRequest" });
+type EmbeddingBody = z.output<typeof embeddingRequestSchema>;
+
+const embeddingsSchema = z
+  .array(z.object({ index: z.int(), embedding: z.array(z.array(z.number())).describe("One vector.") }))
+  .meta({ id: "LlamaServerEmbeddings" });
+
+/** POST /embedding, and by its other name. */
+export function embeddingRoute({ inference }: Services, path: "/embedding" | "/embeddings"): Route {
+  return defineRoute({
+    method: "POST",
+    path,
+    tag,
+    summary: "Create embeddings",
+    body: embeddingRequestSchema,
+    answers: [{ description: "A vector for each text.", schema: embeddingsSchema }],
+    async handle(context, { body }) {
+      const { signal } = context.req.raw;
+      const norm = body.embd_normalize ?? EUCLIDEAN;
+      if (norm === RAW) {
+        throw new ServiceError(
+          "unsupported_feature",
+          "embd_normalize: vectors are always normalized; leave it out, or send 0 or more.",
+          { param: "embd_normalize" },
+        );
+      }
+      const model = body.model ?? undefined;
+      const input: string[] = [];
+      for (const item of itemsOf(body)) input.push(await promptText(inference, model, item, signal));
+      const { vectors } = await inference.embed({ model, input }, signal);
+      return longJson(
+        await mapInTimeSlices(vectors, VECTORS_PER_SLICE, (vector, index) => ({
+          index,
+          embedding: [normalizeVector(vector, norm)],
+        })),
+      );
+    },
+  });
+}
+
+function itemsOf({ content, input }: EmbeddingBody): readonly (string | number[])[] {
+  const given = content ?? input;
+  if (given == null)
+    throw new ServiceError("invalid_parameter", "content: is missing.", { param: "content" });
+  if (typeof given === "string") return [given];
+  const ids = given.filter((item) => typeof item === "number");
+  return ids.length > 0 ? [ids] : given.filter((item) => typeof item !== "number");
+}
+
+const documents = list(z.string(), { least: 1 });
+
+const rerankRequestSchema = z
+  .object({
+    model: modelField,
+    query: z.string().min(1).describe("Search query."),
+    documents: documents.nullish().describe("Texts."),
+    texts: documents.nullish().describe("The same, for an answer in the format of TEI."),
+    return_text: z.boolean().nullish().describe("With texts: return them, too. Default: false."),
+    top_n: z.int().min(1).nullish().describe("Return only this many of the best results. Default: all."),
+  })
+  .meta({ id: "LlamaServerRerankRequest" });
+
+const scoreField = z.number().describe("As the model gives it: a logit, any number.");
+const rerankSchema = z
+  .union([
+    z.object({
+      model: z.string(),
+      object: z.literal("list"),
+      usage: z.object({ prompt_tokens: z.int(), total_tokens: z.int() }),
+      results: z
+        .array(z.object({ index: z.int(), relevance_score: scoreField }))
+        .describe("Most relevant first."),
+    }),
+    z
+      .array(z.object({ index: z.int(), score: scoreField, text: z.string().optional() }))
+      .describe("With texts."),
+  ])
+  .meta({ id: "LlamaServerRerank" });
+
+/** POST /rerank, and by its other name. */
+export function rerankRoute({ inference }: Services, path: "/rerank" | "/reranking"): Route {
+  return defineRoute({
+    method: "POST",
+    path,
+    tag,
+    summary: "Rank documents by their relevance to a query",
+    description: "Needs a reranker model. POST /v1/rerank does the same, with scores from 0 to 1.",
+    body: rerankRequestSchema,
+    answers: [{ description: "The documents' positions and scores.", schema: rerankSchema }],
+    async handle(context, { body }) {
+      const isTei = body.texts != null;
+      const given = body.texts ?? body.documents;
+      if (given == null) {
+        throw new ServiceError("invalid_parameter", "documents: is missing.", { param: "documents" });
+      }
+      const request = { model: body.model ?? undefined, query: body.query, documents: given };
+      const { model, scores, totalTokens } = await inference.rerank(request, context.req.raw.signal);
+      const ranked = scores
+        .map((score, index) => ({ index, score }))
+        .toSorted((one, other) => other.score - one.score || one.index - other.index)
+        .slice(0, body.top_n ?? scores.length);
+      if (isTei) {
+        const shown = body.return_text ?? false;
+        return context.json(ranked.map((each) => ({ ...each, ...(shown && { text: given[each.index] }) })));
+      }
+      return context.json({
+        model,
+        object: "list",
+        usage: { prompt_tokens: totalTokens, total_tokens: totalTokens },
+        results: ranked.map(({ index, score }) => ({ index, relevance_score: score })),
+      });
+    },
+  });
+}
+
+/** What the largest part becomes, so that the parts fit into 16 bits. */
+const LARGEST = 32_760;
+
+/** A vector scaled as llama.cpp's server does. @param norm 0: by its largest part; otherwise which norm is 1 */
+function normalizeVector(vector: readonly number[], norm: number): number[] {
+  const sizes = vector.map(Math.abs);
+  const length =
+    norm === 0
+      ? sizes.reduce((most, size) => Math.max(most, size), 0) / LARGEST
+      : sizes.reduce((sum, size) => sum + size ** norm, 0) ** (1 / norm);
+  return vector.map((part) => (length > 0 ? part / length : 0));
+}

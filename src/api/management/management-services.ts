@@ -1,0 +1,73 @@
+import type { Config } from "../../config/schema.ts";
+import type { GpuState } from "../../engine/gpu/gpu-finder.ts";
+import type { Kernels } from "../../engine/engine-image.ts";
+import type { SandboxState } from "../../engine/sandbox/sandbox-finder.ts";
+import type { ServiceEvents } from "../../events/service-events.ts";
+import type { Metrics } from "../../metrics/metrics.ts";
+import type { FollowRequest } from "../../http/middleware/request-log.ts";
+import type { BatchServices, ModelServices } from "../services.ts";
+import type { ServedFile } from "../../http/streaming/send-file.ts";
+import type { ActivityReport, LogLevel } from "./activity-schemas.ts";
+import type { DefaultModel } from "./default-model-routes.ts";
+import type { FleetView } from "./fleet-routes.ts";
+import type { Catalog } from "./hub-routes.ts";
+import type { OpenFile } from "./model-file-routes.ts";
+import type { PageFile, PageFileName } from "./page-files.ts";
+
+/** More services for the management routes: the state of the daemon. */
+export interface ManagementServices extends ModelServices, BatchServices {
+  readonly config: Config;
+  readonly metrics: Metrics;
+  readonly events: ServiceEvents;
+  /** The machines that work together with this one; absent: this one works alone. */
+  readonly fleet?: FleetView | undefined;
+  /** What has happened of late. */
+  readonly activity: {
+    readonly followRequest: FollowRequest;
+    /** What is newer than a number, with records of the log from a level on. */
+    report(query: { readonly after: number; readonly level: LogLevel }): ActivityReport;
+  };
+  /** performance.now() when the daemon started, in milliseconds. */
+  readonly startedAt: number;
+  /** The GPU available to engines, whether or not a model uses it. */
+  readonly gpu: GpuState;
+  /** The matrix kernels that engines use on the CPU. */
+  readonly kernels: Kernels;
+  /** The operating system's sandbox around engines. */
+  readonly wall: { readonly state: SandboxState };
+  /** Where the daemon listens; empty until it does. */
+  readonly endpoints: { http: string; ipc: string };
+  machineMemory(): Promise<MachineMemory>;
+  /** What the hub has. */
+  readonly hub: Catalog;
+  /** The recommended models of configs/defaults.toml. */
+  defaultModels(): readonly DefaultModel[];
+  /** Opens a file of a model. */
+  readonly openFile: OpenFile;
+  /**
+   * Scripts of the engine for browsers and of the page, by name.
+   * @throws ServiceError internal_error when this installation lacks them, route_not_found when there is none of that name
+   */
+  readonly browserScripts: {
+    read(name: string): Promise<ServedFile>;
+    names(): Promise<readonly string[]>;
+  };
+  /** The WebAssembly that engines run. */
+  engineImage(): Promise<ServedFile>;
+  /** llama.cpp's WebAssembly for browsers without memory64 or JSPI. */
+  compatImage(): Promise<ServedFile>;
+  /** @throws when the file is missing from this installation */
+  pageFile(name: PageFileName): PageFile;
+  /**
+   * Starts draining and shutting down, as SIGTERM does, and returns immediately. For POST /api/system/shutdown, which
+   * `daybreak stop` calls; only the IPC endpoint serves it.
+   */
+  shutdown(): void;
+}
+
+export interface MachineMemory {
+  /** Resident bytes of the daemon and its engines. */
+  readonly usedBytes: number;
+  /** Of the machine, or the container's limit. */
+  readonly totalBytes: number;
+}

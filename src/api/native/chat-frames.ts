@@ -1,0 +1,118 @@
+import { z } from "zod";
+import { nativeErrorSchema } from "../../http/errors.ts";
+import type { InferenceStream } from "../../inference/inference.ts";
+import { wholeToolCalls } from "../../inference/collect-answer.ts";
+import {
+  answerTokenSchema,
+  pieceFigureFields,
+  deltaFigures,
+  summary,
+  summaryFields,
+  tokenFields,
+  wireToolCall,
+  wireToolCallSchema,
+} from "./native-answer-fields.ts";
+import { promptProgressSchema, toPromptProgress } from "../progress-fields.ts";
+import { chatFields } from "./native-chat.ts";
+
+/** Longest chat ID: a UUID has 36 characters. */
+export const MAX_ID_LENGTH = 128;
+
+const id = z
+  .string()
+  .min(1)
+  .max(MAX_ID_LENGTH)
+  .describe("The client's ID for a chat, repeated in its frames.");
+
+/** A frame from a client of /ws/chat: one JSON object per text frame. */
+export const clientFrameSchema = z
+  .discriminatedUnion("type", [
+    z.object({ type: z.literal("chat"), id, ...chatFields }),
+    z.object({ type: z.literal("cancel"), id }),
+    z.object({ type: z.literal("ping"), id: id.optional() }),
+  ])
+  .meta({ id: "ChatClientFrame" });
+
+/** A frame from the daemon. Each chat gets a start, deltas, then a done or an error. */
+export const serverFrameSchema = z
+  .union([
+    z.object({
+      type: z.literal("start"),
+      id,
+      model: z.string().describe("The model that generated the answer."),
+    }),
+    z.object({ type: z.literal("progress"), id, ...promptProgressSchema.shape }),
+    z.object({
+      type: z.literal("delta"),
+      id,
+      content: z.string().describe("A piece of the text."),
+      logprobs: z.array(answerTokenSchema).optional().describe("Its tokens, if the chat asks for them."),
+      ...pieceFigureFields,
+    }),
+    z.object({
+      type: z.literal("reasoning"),
+      id,
+      content: z.string().describe("A piece of the reasoning."),
+      ...pieceFigureFields,
+    }),
+    z.object({ type: z.literal("tool_call"), id, tool_call: wireToolCallSchema }),
+    z.object({
+      type: z.literal("done"),
+      id,
+      model: z.string(),
+      ...summaryFields,
+    }),
+    z.object({
+      type: z.literal("done"),
+      id,
+      done_reason: z
+        .literal("cancelled")
+        .describe("The client cancelled the chat; there are no token counts."),
+    }),
+    nativeErrorSchema.extend({ type: z.literal("error"), id: id.optional() }),
+    z.object({ type: z.literal("pong"), id: id.optional() }),
+  ])
+  .meta({ id: "ChatServerFrame" });
+
+export type ClientFrame = z.output<typeof clientFrameSchema>;
+export type ServerFrame = z.output<typeof serverFrameSchema>;
+
+/**
+ * The frames of one answer.
+ * @param returnProgress also a frame for each step of the prompt
+ */
+export async function* toFrames(
+  chatId: string,
+  { model, events }: InferenceStream,
+  returnProgress = false,
+): AsyncGenerator<ServerFrame, void, undefined> {
+  yield { type: "start", id: chatId, model };
+  for await (const event of wholeToolCalls(events)) {
+    switch (event.type) {
+      case "start":
+        break;
+      case "prompt-progress": {
+        if (returnProgress) yield { type: "progress", id: chatId, ...toPromptProgress(event) };
+        break;
+      }
+      case "text-delta": {
+        yield {
+          type: "delta",
+          id: chatId,
+          content: event.text,
+          ...tokenFields(event.logprobs),
+          ...deltaFigures(event),
+        };
+        break;
+      }
+      case "reasoning-delta":
+        yield { type: "reasoning", id: chatId, content: event.text, ...deltaFigures(event) };
+        break;
+      case "tool-call":
+        yield { type: "tool_call", id: chatId, tool_call: wireToolCall(event.call) };
+        break;
+      case "done":
+        yield { type: "done", id: chatId, model, ...summary(event) };
+    }
+  }
+}

@@ -1,0 +1,236 @@
+import { z } from "zod";
+import { dictionary, list } from "../../http/input/bounded-lists.ts";
+import type { ChatMessage, ContentPart } from "../../engine/protocol/generation.ts";
+import { ndjsonLine } from "../../http/errors.ts";
+import { type Answer, wholeToolCalls } from "../../inference/collect-answer.ts";
+import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
+import { decodeAudio, decodeImage } from "../../inference/media-data.ts";
+import type { InferenceRequest, InferenceStream } from "../../inference/inference.ts";
+import { toEngineFields, toSampling } from "../sampling-fields.ts";
+import { promptProgressSchema, returnProgressField, toPromptProgress } from "../progress-fields.ts";
+import { toReasoningBudget, toThink } from "../reasoning-fields.ts";
+import {
+  DEFAULT_MAX_TOKENS,
+  generationFields,
+  modelField,
+  streamField,
+  logprobFields,
+  toFormat,
+  toLogprobs,
+  toMaxTokens,
+  toToolChoice,
+  toTools,
+} from "./native-request-fields.ts";
+import {
+  logprobsField,
+  pieceFigureFields,
+  deltaFigures,
+  summary,
+  summaryFields,
+  tokenFields,
+  wireToolCall,
+  wireToolCallSchema,
+} from "./native-answer-fields.ts";
+
+export const messageSchema = z.discriminatedUnion("role", [
+  z.object({
+    role: z.enum(["system", "developer"]).describe("Instructions; developer is treated as system."),
+    content: z.string().describe("Message text."),
+  }),
+  z.object({
+    role: z.literal("user"),
+    content: z.string().describe("Message text."),
+    images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP, WebP)."),
+    audio: list(z.string()).nullish().describe("Recordings as base64 (WAV, MP3, FLAC)."),
+  }),
+  z.object({
+    role: z.literal("assistant"),
+    content: z.string().nullish().describe("Message text; optional when there are tool calls."),
+    thinking: z.string().nullish().describe("The model's earlier reasoning, for templates that use it."),
+    tool_calls: list(
+      z.object({
+        id: z.string().nullish(),
+        function: z.object({
+          name: z.string(),
+          arguments: z
+            .union([z.string(), dictionary(z.unknown())])
+            .describe("JSON text, or the object itself."),
+        }),
+      }),
+    )
+      .nullish()
+      .describe("Calls the model made in this turn."),
+  }),
+  z.object({
+    role: z.literal("tool"),
+    content: z.string().describe("Result of the tool."),
+    tool_call_id: z.string().nullish().describe("ID of the call this is the result of."),
+    name: z.string().nullish().describe("Tool name."),
+  }),
+]);
+type WireMessage = z.output<typeof messageSchema>;
+
+export const chatFields = {
+  model: modelField,
+  messages: list(messageSchema, { least: 1 }).describe("The conversation."),
+  ...generationFields,
+  ...logprobFields,
+  return_progress: returnProgressField,
+};
+
+export const chatRequestSchema = z.object({ ...chatFields, stream: streamField }).meta({ id: "ChatRequest" });
+
+const answerMessageSchema = z.object({
+  role: z.literal("assistant"),
+  content: z.string().describe("The text, or a piece of it."),
+  thinking: z.string().optional().describe("The model's reasoning."),
+  tool_calls: z.array(wireToolCallSchema).optional().describe("Calls of the request's tools."),
+});
+
+export const chatAnswerSchema = z
+  .object({
+    model: z.string(),
+    message: answerMessageSchema,
+    ...logprobsField,
+    done: z.literal(true),
+    ...summaryFields,
+  })
+  .meta({ id: "ChatAnswer" });
+
+export const chatLineSchema = z
+  .union([
+    z.object({
+      model: z.string(),
+      message: answerMessageSchema,
+      ...logprobsField,
+      prompt_progress: promptProgressSchema.optional().describe("If the request asks for it."),
+      ...pieceFigureFields,
+      done: z.literal(false),
+    }),
+    chatAnswerSchema,
+  ])
+  .meta({ id: "ChatLine" });
+
+/** What experiments and frames do not have is optional. */
+type ChatRequest = Omit<z.output<typeof chatRequestSchema>, "stream">;
+
+export function toChatRequest(body: ChatRequest): InferenceRequest {
+  return {
+    endpoint: "chat",
+    model: body.model ?? undefined,
+    input: {
+      kind: "chat",
+      messages: withImages(body.messages.map(toMessage), body.images ?? []),
+      tools: toTools(body.tools),
+      toolChoice: toToolChoice(body.tool_choice),
+      parallelToolCalls: true,
+      ...toThink(body.think),
+    },
+    maxTokens: toMaxTokens(body),
+    stop: body.stop ?? undefined,
+    sampling: toSampling(body),
+    format: toFormat(body),
+    logprobs: toLogprobs(body),
+    ...toEngineFields(body),
+    timings: body.timings_per_token ?? false,
+    ...toReasoningBudget(body),
+    repetitionGuard: body.repetition_guard ?? undefined,
+    defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
+  };
+}
+
+function toMessage(message: WireMessage, index: number): ChatMessage {
+  const content: ContentPart[] = message.content ? [{ type: "text", text: message.content }] : [];
+  if (message.role === "user") {
+    const images = toImages(message.images ?? [], `messages.${index}.images`);
+    const audio = (message.audio ?? []).map((recording, at): ContentPart => ({
+      type: "audio",
+      data: decodeAudio(recording, `messages.${index}.audio.${at}`),
+    }));
+    return { role: "user", content: [...images, ...audio, ...content] };
+  }
+  if (message.role === "assistant") {
+    const toolCalls = message.tool_calls?.map((call, at) => ({
+      id: call.id ?? `call_${index}_${at}`,
+      name: call.function.name,
+      arguments:
+        typeof call.function.arguments === "string"
+          ? call.function.arguments
+          : JSON.stringify(call.function.arguments),
+    }));
+    return { role: "assistant", content, reasoning: message.thinking ?? undefined, toolCalls };
+  }
+  if (message.role === "tool") {
+    const { tool_call_id: toolCallId, name } = message;
+    return { role: "tool", content, toolCallId: toolCallId ?? undefined, name: name ?? undefined };
+  }
+  return { role: "system", content };
+}
+
+function toImages(images: readonly string[], param: string): ContentPart[] {
+  return images.map((image, at) => ({ type: "image", data: decodeImage(image, `${param}.${at}`) }));
+}
+
+/** Adds the request's top-level images to the last user message. */
+function withImages(messages: ChatMessage[], images: readonly string[]): ChatMessage[] {
+  if (images.length === 0) return messages;
+  const parts = toImages(images, "images");
+  const target = messages.findLastIndex(({ role }) => role === "user");
+  if (target < 0) return [...messages, { role: "user", content: parts }];
+  return messages.map((message, index) =>
+    index === target ? { ...message, content: [...parts, ...message.content] } : message,
+  );
+}
+
+export function toChatAnswer(model: string, answer: Answer): z.output<typeof chatAnswerSchema> {
+  return {
+    model,
+    message: {
+      role: "assistant",
+      content: answer.text,
+      ...(answer.reasoning !== "" && { thinking: answer.reasoning }),
+      ...(answer.toolCalls.length > 0 && { tool_calls: answer.toolCalls.map(wireToolCall) }),
+    },
+    ...tokenFields(answer.logprobs),
+    done: true,
+    ...summary(answer),
+  };
+}
+
+type Line = Extract<z.output<typeof chatLineSchema>, { done: false }>;
+
+function chatLine(line: z.output<typeof chatLineSchema>): string {
+  return ndjsonLine(line);
+}
+
+/**
+ * The lines of a streamed answer: one per piece, then an empty message with the summary.
+ * @param returnProgress also a line for each step of the prompt
+ */
+export async function* toChatLines(
+  { model, events }: InferenceStream,
+  returnProgress = false,
+): AsyncGenerator<string> {
+  const piece = (message: Partial<Line["message"]>, more: Partial<Omit<Line, "message">> = {}): string =>
+    chatLine({ model, message: { role: "assistant", content: "", ...message }, ...more, done: false });
+  for await (const event of wholeToolCalls(events)) {
+    switch (event.type) {
+      case "start":
+        break;
+      case "prompt-progress":
+        if (returnProgress) yield piece({}, { prompt_progress: toPromptProgress(event) });
+        break;
+      case "text-delta":
+        yield piece({ content: event.text }, { ...tokenFields(event.logprobs), ...deltaFigures(event) });
+        break;
+      case "reasoning-delta":
+        yield piece({ thinking: event.text }, deltaFigures(event));
+        break;
+      case "tool-call":
+        yield piece({ tool_calls: [wireToolCall(event.call)] });
+        break;
+      case "done":
+        yield chatLine({ model, message: { role: "assistant", content: "" }, done: true, ...summary(event) });
+    }
+  }
+}

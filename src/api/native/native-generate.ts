@@ -1,0 +1,183 @@
+import { z } from "zod";
+import { ndjsonLine } from "../../http/errors.ts";
+import { type Answer, wholeToolCalls } from "../../inference/collect-answer.ts";
+import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
+import { decodeImage } from "../../inference/media-data.ts";
+import type { InferenceRequest, InferenceStream } from "../../inference/inference.ts";
+import { toEngineFields, toSampling } from "../sampling-fields.ts";
+import { promptProgressSchema, returnProgressField, toPromptProgress } from "../progress-fields.ts";
+import { toReasoningBudget, toThink } from "../reasoning-fields.ts";
+import {
+  logprobsField,
+  pieceFigureFields,
+  deltaFigures,
+  summary,
+  summaryFields,
+  tokenFields,
+  wireToolCall,
+  wireToolCallSchema,
+} from "./native-answer-fields.ts";
+import {
+  DEFAULT_MAX_TOKENS,
+  generationFields,
+  modelField,
+  streamField,
+  logprobFields,
+  toFormat,
+  toLogprobs,
+  toMaxTokens,
+  toToolChoice,
+  toTools,
+} from "./native-request-fields.ts";
+
+export const generateRequestSchema = z
+  .object({
+    model: modelField,
+    prompt: z.string().describe("Input text."),
+    system: z.string().nullish().describe("System prompt; empty for none. Default: the Modelfile's."),
+    stream: streamField,
+    ...generationFields,
+    ...logprobFields,
+    return_progress: returnProgressField,
+  })
+  .meta({ id: "GenerateRequest" });
+
+const pieceFields = {
+  model: z.string().describe("The model that generated the answer."),
+  thinking: z.string().optional().describe("The model's reasoning."),
+  tool_calls: z.array(wireToolCallSchema).optional().describe("Calls of the request's tools."),
+};
+
+export const generateAnswerSchema = z
+  .object({
+    ...pieceFields,
+    response: z.string().describe("The generated text."),
+    ...logprobsField,
+    done: z.literal(true),
+    ...summaryFields,
+  })
+  .meta({ id: "GenerateAnswer" });
+
+export const generateLineSchema = z
+  .union([
+    z.object({
+      ...pieceFields,
+      response: z.string().describe("A piece of the text."),
+      ...logprobsField,
+      prompt_progress: promptProgressSchema.optional().describe("If the request asks for it."),
+      ...pieceFigureFields,
+      done: z.literal(false),
+    }),
+    generateAnswerSchema,
+  ])
+  .meta({ id: "GenerateLine" });
+
+type GenerateRequest = z.output<typeof generateRequestSchema>;
+
+export function toGenerateRequest(body: GenerateRequest): InferenceRequest {
+  return {
+    endpoint: "generate",
+    model: body.model ?? undefined,
+    isWhole: !body.stream,
+    input: toInput(body),
+    maxTokens: toMaxTokens(body),
+    stop: body.stop ?? undefined,
+    sampling: toSampling(body),
+    format: toFormat(body),
+    logprobs: toLogprobs(body),
+    ...toEngineFields(body),
+    timings: body.timings_per_token ?? false,
+    ...toReasoningBudget(body),
+    repetitionGuard: body.repetition_guard ?? undefined,
+    defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
+  };
+}
+
+/** Tools require a chat; without tools, models without a chat template can answer too. */
+function toInput(body: GenerateRequest): InferenceRequest["input"] {
+  const images = (body.images ?? []).map((image, index) => decodeImage(image, `images.${index}`));
+  const tools = toTools(body.tools);
+  const thinking = toThink(body.think);
+  if (tools.length === 0) {
+    return { kind: "instruct", prompt: body.prompt, system: body.system ?? undefined, images, ...thinking };
+  }
+  return {
+    kind: "chat",
+    messages: [
+      // An empty system message overrides the Modelfile's.
+      ...(body.system == null
+        ? []
+        : [{ role: "system" as const, content: [{ type: "text" as const, text: body.system }] }]),
+      {
+        role: "user",
+        content: [
+          ...images.map((data) => ({ type: "image" as const, data })),
+          { type: "text", text: body.prompt },
+        ],
+      },
+    ],
+    tools,
+    toolChoice: toToolChoice(body.tool_choice),
+    parallelToolCalls: true,
+    ...thinking,
+  };
+}
+
+export function toGenerateAnswer(model: string, answer: Answer): z.output<typeof generateAnswerSchema> {
+  return {
+    model,
+    response: answer.text,
+    ...(answer.reasoning !== "" && { thinking: answer.reasoning }),
+    ...(answer.toolCalls.length > 0 && { tool_calls: answer.toolCalls.map(wireToolCall) }),
+    ...tokenFields(answer.logprobs),
+    done: true,
+    ...summary(answer),
+  };
+}
+
+function generateLine(line: z.output<typeof generateLineSchema>): string {
+  return ndjsonLine(line);
+}
+
+/**
+ * The lines of a streamed answer: one per piece, then an empty one with the summary.
+ * @param returnProgress also a line for each step of the prompt
+ */
+export async function* toGenerateLines(
+  { model, events }: InferenceStream,
+  returnProgress = false,
+): AsyncGenerator<string> {
+  for await (const event of wholeToolCalls(events)) {
+    switch (event.type) {
+      case "start":
+        break;
+      case "prompt-progress":
+        if (returnProgress)
+          yield generateLine({ model, response: "", prompt_progress: toPromptProgress(event), done: false });
+        break;
+      case "text-delta":
+        yield generateLine({
+          model,
+          response: event.text,
+          ...tokenFields(event.logprobs),
+          ...deltaFigures(event),
+          done: false,
+        });
+        break;
+      case "reasoning-delta":
+        yield generateLine({
+          model,
+          response: "",
+          thinking: event.text,
+          ...deltaFigures(event),
+          done: false,
+        });
+        break;
+      case "tool-call":
+        yield generateLine({ model, response: "", tool_calls: [wireToolCall(event.call)], done: false });
+        break;
+      case "done":
+        yield generateLine({ model, response: "", done: true, ...summary(event) });
+    }
+  }
+}

@@ -1,0 +1,253 @@
+import type { ErrorCode } from "../../errors/error-codes.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import { addWarnings } from "../../http/middleware/answer-warnings.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
+import { longJson, NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
+import { collectAnswer } from "../../inference/collect-answer.ts";
+import type {
+  EmbedAnswer,
+  EmbedRequest,
+  InferenceRequest,
+  InferenceStream,
+} from "../../inference/inference.ts";
+import type { Model } from "../../models/model.ts";
+import type { Models, Residency } from "../../models/models.ts";
+import type { ModelServices } from "../services.ts";
+import { findModel } from "./model-entry.ts";
+import * as chat from "./ollama-chat.ts";
+import * as embed from "./ollama-embed.ts";
+import { ollamaLines } from "./ollama-error.ts";
+import type { Label, ResidencyReason } from "./ollama-fields.ts";
+import * as generate from "./ollama-generate.ts";
+import { toResidency } from "./ollama-options.ts";
+
+const tag = "Ollama API";
+const STREAMED = "Unless stream is false: one line per piece; the last one has done true and the summary.";
+const now = (): Date => new Date();
+
+export function generationRoutes(services: ModelServices): readonly Route[] {
+  return [chatRoute(services), generateRoute(services), embedRoute(services), embeddingsRoute(services)];
+}
+
+/** Handles a request without a prompt: the model is loaded, or unloaded. */
+async function withoutPrompt(
+  { models, inference }: ModelServices,
+  model: Model,
+  residency: Residency,
+  signal: AbortSignal,
+): Promise<ResidencyReason> {
+  if (model.source.kind !== "fleet" || residency.keepAliveMs === 0)
+    return await loadOrUnload(models, model, residency, signal);
+  // The machine that reads an empty text has loaded the model first.
+  const options = { addSpecial: false, parseSpecial: false };
+  await inference.tokenize({ model: model.alias, text: "", options, residency }, signal);
+  return "load";
+}
+
+function chatRoute(services: ModelServices): Route {
+  const { models } = services;
+  return defineRoute({
+    method: "POST",
+    path: "/ollama/api/chat",
+    tag,
+    summary: "Answer a chat",
+    description: "Loads the model if needed. Unknown fields are ignored.",
+    body: chat.chatRequestSchema,
+    answers: [
+      { description: "The complete message.", schema: chat.chatAnswerSchema },
+      { contentType: NDJSON_TYPE, description: STREAMED, schema: chat.chatLineSchema },
+    ],
+    async handle(context, { body }) {
+      const { signal } = context.req.raw;
+      const model = await findModel(models, body.model);
+      if ((body.messages ?? []).length === 0) {
+        const reason = await withoutPrompt(services, model, toResidency(body, model), signal);
+        return context.json(chat.toChatLoad(reason, { model: body.model, now }));
+      }
+      const { events, loadMs, warnings } = await generateWithContext(
+        services,
+        chat.toChatRequest(body, model),
+        model,
+        signal,
+      );
+      addWarnings(context, warnings);
+      const label: Label = { model: body.model, loadMs, now };
+      if (body.stream !== false) return streamResponse(context, chat.toChatLines(events, label), ollamaLines);
+      return context.json(chat.toChatAnswer(await collectAnswer(events), label));
+    },
+  });
+}
+
+function generateRoute(services: ModelServices): Route {
+  const { models } = services;
+  return defineRoute({
+    method: "POST",
+    path: "/ollama/api/generate",
+    tag,
+    summary: "Generate text from a prompt",
+    description: "Loads the model if needed. Unknown fields are ignored.",
+    body: generate.generateRequestSchema,
+    answers: [
+      { description: "The complete text.", schema: generate.generateAnswerSchema },
+      { contentType: NDJSON_TYPE, description: STREAMED, schema: generate.generateLineSchema },
+    ],
+    async handle(context, { body }) {
+      const { signal } = context.req.raw;
+      const model = await findModel(models, body.model);
+      if (generate.isEmptyPrompt(body)) {
+        const reason = await withoutPrompt(services, model, toResidency(body, model), signal);
+        return context.json(generate.toGenerateLoad(reason, { model: body.model, now }));
+      }
+      const { events, loadMs, warnings } = await generateWithContext(
+        services,
+        generate.toGenerateRequest(body, model),
+        model,
+        signal,
+      );
+      addWarnings(context, warnings);
+      const label: Label = { model: body.model, loadMs, now };
+      if (body.stream !== false) {
+        return streamResponse(context, generate.toGenerateLines(events, label), ollamaLines);
+      }
+      return context.json(generate.toGenerateAnswer(await collectAnswer(events), label));
+    },
+  });
+}
+
+async function generateWithContext(
+  { inference, models }: ModelServices,
+  request: InferenceRequest,
+  model: Model,
+  signal: AbortSignal,
+): Promise<InferenceStream> {
+  return await withContext(
+    models,
+    model,
+    request.residency ?? {},
+    async (residency) => await inference.generate({ ...request, residency }, signal),
+  );
+}
+
+function embedRoute(services: ModelServices): Route {
+  const { models } = services;
+  return defineRoute({
+    method: "POST",
+    path: "/ollama/api/embed",
+    tag,
+    summary: "Create embeddings",
+    description: "Loads the model if needed. Unknown fields are ignored.",
+    body: embed.embedRequestSchema,
+    answers: [{ description: "The embeddings.", schema: embed.embedAnswerSchema }],
+    async handle(context, { body }) {
+      const startedAt = performance.now();
+      const model = await findModel(models, body.model);
+      const request = embed.toEmbedRequest(body, model);
+      const answer = await embedWithContext(services, request, model, context.req.raw.signal);
+      return longJson(await embed.toEmbedAnswer(answer, body, performance.now() - startedAt));
+    },
+  });
+}
+
+function embeddingsRoute(services: ModelServices): Route {
+  const { models } = services;
+  return defineRoute({
+    method: "POST",
+    path: "/ollama/api/embeddings",
+    tag,
+    summary: "Create one embedding",
+    description: "The older version of /ollama/api/embed.",
+    body: embed.embeddingsRequestSchema,
+    answers: [{ description: "The embedding.", schema: embed.embeddingsAnswerSchema }],
+    async handle(context, { body }) {
+      const model = await findModel(models, body.model);
+      const request = embed.toEmbedRequest({ ...body, input: body.prompt }, model);
+      const { vectors } = await embedWithContext(services, request, model, context.req.raw.signal);
+      return context.json({ embedding: [...(vectors[0] ?? [])] });
+    },
+  });
+}
+
+async function embedWithContext(
+  { inference, models }: ModelServices,
+  request: EmbedRequest,
+  model: Model,
+  signal: AbortSignal,
+): Promise<EmbedAnswer> {
+  return await withContext(
+    models,
+    model,
+    request.residency ?? {},
+    async (residency) => await inference.embed({ ...request, residency }, signal),
+  );
+}
+
+/** How loading fails when the context is too large. */
+const LOAD_FAILURES: readonly ErrorCode[] = ["insufficient_memory", "model_load_failed"];
+
+/**
+ * Runs a request with the context size it asks for. An idle model with a smaller context is unloaded first, so that the
+ * request reloads it; a model in use keeps its context. A model without expiry stays so, and is reloaded with its
+ * previous context when the larger one fails.
+ */
+export async function withContext<Result>(
+  models: Pick<Models, "load" | "unload">,
+  model: Model,
+  residency: Residency,
+  run: (residency: Residency) => Promise<Result>,
+): Promise<Result> {
+  const { contextSize } = residency;
+  const fits = contextSize === undefined || model.contextSize >= contextSize;
+  if (fits || model.state !== "loaded" || (await tryUnload(models, model)) === "busy") {
+    return await run(residency);
+  }
+  if (model.expiresAt !== undefined) return await run(residency);
+  try {
+    return await run({ ...residency, keepAliveMs: residency.keepAliveMs ?? Number.POSITIVE_INFINITY });
+  } catch (error) {
+    if (hasCode(error, LOAD_FAILURES)) await restore(models, model);
+    throw error;
+  }
+}
+
+/** Handles a request without a prompt: loads the model, or unloads it with a keep_alive of 0. */
+export async function loadOrUnload(
+  models: Pick<Models, "acquire" | "load" | "unload">,
+  model: Model,
+  requested: Residency,
+  signal: AbortSignal,
+): Promise<ResidencyReason> {
+  const acquire = async (residency: Residency): Promise<void> =>
+    (await models.acquire(model.alias, signal, residency))[Symbol.dispose]();
+  if (requested.keepAliveMs === 0) {
+    // A model in use is unloaded after its last request.
+    if ((await tryUnload(models, model)) === "busy") await acquire({ keepAliveMs: 0 });
+    return "unload";
+  }
+  await withContext(models, model, requested, acquire);
+  return "load";
+}
+
+async function tryUnload(models: Pick<Models, "unload">, { alias }: Model): Promise<"unloaded" | "busy"> {
+  try {
+    await models.unload(alias, { onlyIdle: true });
+  } catch (error) {
+    if (hasCode(error, ["model_busy"])) return "busy";
+    if (!hasCode(error, ["model_already_unloaded"])) throw error;
+  }
+  return "unloaded";
+}
+
+async function restore(
+  models: Pick<Models, "load">,
+  { alias, contextSize, gpuLayers }: Model,
+): Promise<void> {
+  try {
+    await models.load({ alias, contextSize, gpuLayers });
+  } catch {
+    // The client gets the first error, that of its own request.
+  }
+}
+
+function hasCode(error: unknown, codes: readonly ErrorCode[]): boolean {
+  return error instanceof ServiceError && codes.includes(error.code);
+}

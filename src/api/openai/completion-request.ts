@@ -1,0 +1,262 @@
+import { z } from "zod";
+import { MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import { list, tokenList } from "../../http/input/bounded-lists.ts";
+import { addWarnings } from "../../http/middleware/answer-warnings.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
+import { SSE_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
+import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
+import { type ChoiceEvent, collectChoices, generateChoices } from "../../inference/generate-choices.ts";
+import type { Inference, InferenceRequest, ScoreAnswer } from "../../inference/inference.ts";
+import { noThinkingFields } from "../reasoning-fields.ts";
+import { probabilitiesField, toEngineFields, toSampling } from "../sampling-fields.ts";
+import type { Services } from "../services.ts";
+import {
+  completionChunkSchema,
+  type CompletionContext,
+  type CompletionPrompt,
+  completionSchema,
+  toCompletion,
+  toCompletionChunks,
+  toCompletionPrompt,
+} from "./completion-answer.ts";
+import { openaiEvents } from "./openai-error.ts";
+import {
+  answerHead,
+  choiceCount,
+  commonFields,
+  toChoices,
+  tokenLimit,
+  toMaxTokens,
+  toStop,
+  toStreamOptions,
+  withChoice,
+} from "./openai-fields.ts";
+import { formatFields, toOutputFormat } from "./output-format.ts";
+
+/** POST /v1/completions. */
+export function completionsRoute({ inference, config }: Services): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/completions",
+    tag: "Chat-completions API",
+    summary: "Create a text completion",
+    description: "The prompt is sent to the model without its chat template. Unknown fields are ignored.",
+    body: completionRequestSchema,
+    answers: [
+      { description: "The completion.", schema: completionSchema },
+      { contentType: SSE_TYPE, description: "With stream: the chunks.", schema: completionChunkSchema },
+    ],
+    async handle(context, { body }) {
+      checkCombinations(body);
+      const { signal } = context.req.raw;
+      const { prompts, scored } = await readPrompts(inference, body, signal);
+      const requests = toCompletionRequests(
+        body,
+        prompts.map(({ text }) => text),
+      );
+      const { model, events, warnings } =
+        scored && requests.length === 0
+          ? { model: scored.model, events: onlyEcho(scored, toChoices(body)), warnings: [] }
+          : await generateChoices(inference, requests, config.models.slots, signal);
+      addWarnings(context, warnings);
+      const completion: CompletionContext = {
+        head: answerHead("cmpl", model),
+        prompts,
+        choices: toChoices(body),
+        echo: body.echo ?? false,
+        logprobs: requestedAlternatives(body) !== undefined,
+      };
+      const options = toStreamOptions(body);
+      if (body.stream) {
+        const chunks = toCompletionChunks(completion, events, options);
+        return streamResponse(context, chunks, openaiEvents);
+      }
+      const count = requests.length || prompts.length * completion.choices;
+      return context.json(toCompletion(completion, await collectChoices(events, count), options));
+    },
+  });
+}
+
+/** The prompts' texts, with the log-probabilities of their tokens if the answer begins with those. */
+async function readPrompts(
+  inference: Inference,
+  body: CompletionRequest,
+  signal: AbortSignal,
+): Promise<{ prompts: readonly CompletionPrompt[]; scored: ScoreAnswer | undefined }> {
+  const model = body.model ?? undefined;
+  const items = promptItems(body);
+  const toText = async (item: string | number[]): Promise<string> =>
+    typeof item === "string"
+      ? item
+      : await inference.promptFromTokens({ model, tokens: item, param: "prompt" }, signal);
+  if (!needsPromptTokens(body)) {
+    const texts = await Promise.all(items.map(toText));
+    return { prompts: texts.map((text) => ({ text, logprobs: null })), scored: undefined };
+  }
+  const alternatives = requestedAlternatives(body);
+  const scored = await inference.score({ model, prompts: items, logprobs: alternatives }, signal);
+  const echoes = scored.prompts.map(({ shown }) => toCompletionPrompt(shown, alternatives !== undefined));
+  if (body.max_tokens === 0) return { prompts: echoes, scored };
+  const prompts = echoes.map(async ({ text, logprobs }, at) => ({
+    text: await toText(items[at] ?? text),
+    logprobs,
+  }));
+  return { prompts: await Promise.all(prompts), scored };
+}
+
+/** The events of an answer that has no text of its own. */
+async function* onlyEcho(
+  { prompts }: ScoreAnswer,
+  choices: number,
+): AsyncGenerator<ChoiceEvent, void, undefined> {
+  for (let choice = 0; choice < prompts.length * choices; choice += 1) {
+    const promptTokens = prompts[Math.floor(choice / choices)]?.tokens ?? 0;
+    yield { choice, type: "start" };
+    yield {
+      choice,
+      type: "done",
+      reason: "length",
+      usage: { promptTokens, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0 },
+      timings: { promptMs: 0, completionMs: 0 },
+      totalMs: 0,
+      tokensPerSecond: 0,
+    };
+  }
+}
+
+/** The API's default. */
+const DEFAULT_MAX_TOKENS = 16;
+
+/** POST /v1/completions. Unknown fields are ignored. */
+export const completionRequestSchema = z
+  .object({
+    ...commonFields,
+    ...noThinkingFields,
+    prompt: z
+      .union([
+        z.string(),
+        list(z.string(), { least: 1 }),
+        tokenList({ least: 1 }),
+        list(tokenList({ least: 1 }), { least: 1 }),
+      ])
+      .describe(
+        "One prompt or several, each as text or token IDs. Token IDs that do not come from text are refused.",
+      ),
+    max_tokens: z
+      .union([tokenLimit, z.literal(0)])
+      .describe(
+        `Maximum number of tokens to generate; -1: until the context is full; 0, with echo: none. Default: ${DEFAULT_MAX_TOKENS}.`,
+      ),
+    logprobs: z
+      .int()
+      .min(0)
+      .max(MAX_TOP_LOGPROBS)
+      .nullish()
+      .describe("Number of alternatives to return for each token."),
+    n_predict: tokenLimit.describe("llama.cpp's name of max_tokens."),
+    max_completion_tokens: tokenLimit.describe("Another name of max_tokens."),
+    n_probs: probabilitiesField,
+    echo: z
+      .boolean()
+      .nullish()
+      .describe(
+        "Return the prompt before the text; with logprobs, also the log probabilities of its tokens.",
+      ),
+    suffix: z
+      .string()
+      .nullish()
+      .describe("Text after the completion; requires a model that supports fill-in-the-middle."),
+    best_of: choiceCount
+      .nullish()
+      .describe(
+        "Generate this many completions, at least n, and return the n most likely ones. Not with stream. Default: n.",
+      ),
+    ...formatFields,
+  })
+  .meta({ id: "CompletionRequest" });
+type CompletionRequest = z.output<typeof completionRequestSchema>;
+
+/** Each prompt as the client sent it. */
+function promptItems({ prompt }: CompletionRequest): readonly (string | number[])[] {
+  if (typeof prompt === "string") return [prompt];
+  const prompts: (string | number[])[] = [];
+  const whole: number[] = [];
+  for (const item of prompt) {
+    if (typeof item === "number") whole.push(item);
+    else prompts.push(item);
+  }
+  return whole.length > 0 ? [whole] : prompts;
+}
+
+/** Completions of each prompt; the best `n` of them are returned. */
+function generatedChoices(body: Pick<CompletionRequest, "n" | "n_cmpl" | "best_of">): number {
+  return body.best_of ?? toChoices(body);
+}
+
+/** What the answer begins with needs the tokens of the prompts: their log-probabilities, or their number. */
+function needsPromptTokens(body: CompletionRequest): boolean {
+  return body.echo === true && (requestedAlternatives(body) !== undefined || body.max_tokens === 0);
+}
+
+/** Alternatives to report for each token; undefined: no log-probabilities. */
+function requestedAlternatives({
+  logprobs,
+  n_probs: probabilities,
+}: Pick<CompletionRequest, "logprobs" | "n_probs">): number | undefined {
+  return logprobs ?? (probabilities || undefined);
+}
+
+/** {@link generatedChoices} for each prompt, in the order of the prompts; none when there are no tokens to generate. */
+export function toCompletionRequests(
+  body: CompletionRequest,
+  prompts: readonly string[],
+): InferenceRequest[] {
+  if (body.max_tokens === 0) return [];
+  const choices = generatedChoices(body);
+  const isRanked = choices > toChoices(body);
+  const sampling = toSampling(body);
+  const alternatives = requestedAlternatives(body);
+  const limit = body.max_tokens ?? body.max_completion_tokens ?? body.n_predict;
+  const format = toOutputFormat(body);
+  return prompts.flatMap((prompt) =>
+    Array.from({ length: choices }, (_, choice): InferenceRequest => ({
+      endpoint: "generate",
+      model: body.model ?? undefined,
+      isWhole: !body.stream,
+      input: body.suffix
+        ? { kind: "infill", prefix: prompt, suffix: body.suffix }
+        : { kind: "prompt", prompt },
+      maxTokens: toMaxTokens(limit),
+      stop: toStop(body.stop),
+      sampling: withChoice(sampling, choice),
+      format,
+      logprobs: alternatives ?? (isRanked ? 0 : undefined),
+      ...toEngineFields(body),
+      timings: body.timings_per_token ?? false,
+      // Harnesses that score a prompt take the last entry away, which is that of the one token they ask for.
+      ...(needsPromptTokens(body) && { emptyTokens: true }),
+      repetitionGuard: body.repetition_guard ?? undefined,
+      defaults: {
+        ...(limit !== -1 && { maxTokens: DEFAULT_MAX_TOKENS }),
+        sampling: DEFAULT_SAMPLING,
+      },
+    })),
+  );
+}
+
+/** @throws ServiceError invalid_parameter for fields that exclude each other */
+function checkCombinations(body: CompletionRequest): void {
+  const { max_tokens: maxTokens, best_of: best, echo, suffix } = body;
+  if (maxTokens === 0 && !echo) refuse("max_tokens", "must be at least 1, or the request must have echo");
+  if (suffix && needsPromptTokens(body)) refuse("suffix", "cannot be combined with echo and logprobs");
+  if (best == null) return;
+  if (best < toChoices(body)) refuse("best_of", "must be at least n");
+  if (best > toChoices(body) && body.stream) {
+    refuse("best_of", "cannot be streamed: completions are compared when they are complete");
+  }
+}
+
+function refuse(param: string, what: string): never {
+  throw new ServiceError("invalid_parameter", `${param}: ${what}.`, { param });
+}

@@ -1,0 +1,259 @@
+import { ServiceError } from "../../errors/service-error.ts";
+import { contextTokens, type EngineSpec, kvBytesPerToken } from "../protocol/engine-spec.ts";
+import { type GpuModel, gpuNeeds, layersThatFit, outputBytes, usableMemory } from "./gpu-memory.ts";
+import {
+  type GpuAdapter,
+  type GpuDevice,
+  type GpuReport,
+  isSameDevice,
+  type ReportedAdapter,
+} from "./gpu-report.ts";
+
+export interface GpuPreferences {
+  /** Layers that a user asked for: 0 for none, -1 for all; absent: according to the configuration. */
+  readonly layers?: number | undefined;
+  /** Bytes of GPU memory that all models together may use; 0: depends on the GPU. */
+  readonly memory: number;
+  /** Bytes of it that other models use. */
+  readonly taken: number;
+  /** Prompt tokens per step; 0: depends on the GPU. */
+  readonly batchSize: number;
+  /** False: what the GPU was told to compute is not repeated. */
+  readonly replay?: boolean;
+  /** Bytes of the projector and of adapters, which are placed with the layers. */
+  readonly extraBytes: number;
+}
+
+/** auto: use a GPU if there is one; off: never use one; require: do not load models without one. */
+export type GpuMode = "auto" | "off" | "require";
+
+/** What has been found out about the GPU, and how it is to be used. */
+export interface FoundGpu {
+  readonly settings: { readonly mode: GpuMode };
+  /** Resolves when the search is done; never rejects. */
+  readonly ready: Promise<void>;
+  /** The adapter that models use. */
+  readonly adapter: GpuAdapter | undefined;
+  /** Why there is none, for people; undefined when there is one. */
+  readonly problem: string | undefined;
+}
+
+export interface GpuPlacement {
+  readonly spec: EngineSpec;
+  /** For the user, when the model is placed differently than requested. */
+  readonly warning?: string | undefined;
+}
+
+const MIB = 1024 * 1024;
+
+/**
+ * Decides how many layers of a model go to the GPU.
+ * @throws ServiceError gpu_unavailable or insufficient_memory when a GPU is required
+ */
+export async function offloadToGpu(
+  finder: FoundGpu,
+  { gpu: _none, ...spec }: EngineSpec,
+  model: GpuModel,
+  preferences: GpuPreferences,
+): Promise<GpuPlacement> {
+  const onCpu: EngineSpec = { ...spec, gpuLayers: 0 };
+  const { mode } = finder.settings;
+  if (preferences.layers === 0 || (preferences.layers === undefined && mode === "off"))
+    return { spec: onCpu };
+  await finder.ready;
+  const { adapter, problem } = finder;
+  if (!adapter) {
+    if (mode === "require") {
+      throw new ServiceError("gpu_unavailable", `The configuration requires a GPU. ${problem}`);
+    }
+    if (preferences.layers === undefined) return { spec: onCpu };
+    return {
+      spec: onCpu,
+      warning: `The model stays on the CPU, although GPU layers were requested. ${problem}`,
+    };
+  }
+  const step = gpuBatchSize(adapter, model, spec);
+  const obstacle = step === undefined ? tooSlow(adapter) : tooLargeToBind(adapter, model, spec);
+  if (step === undefined || obstacle !== undefined) {
+    if (mode === "require") throw new ServiceError("gpu_unavailable", `${obstacle}`);
+    return { spec: onCpu, warning: `The model stays on the CPU. ${obstacle}` };
+  }
+  const batchSize = preferences.batchSize > 0 && spec.purpose === "generate" ? preferences.batchSize : step;
+  const all = model.blockCount + 1;
+  const asked =
+    preferences.layers === undefined || preferences.layers < 0 ? all : Math.min(preferences.layers, all);
+  const { fitting, why } = fit(adapter, model, { ...spec, batchSize }, preferences);
+  if (asked > fitting && mode === "require") throw new ServiceError("insufficient_memory", why);
+  const layers = Math.min(asked, fitting);
+  if (layers === 0) return { spec: onCpu, warning: why };
+  return {
+    spec: {
+      ...spec,
+      // llama.cpp may count layers differently, so "all" is passed on as such.
+      gpuLayers: layers === all ? -1 : layers,
+      gpu: {
+        backend: adapter.backend,
+        name: adapter.name,
+        layers: all,
+        batchSize,
+        ...(preferences.replay === false && { replay: false }),
+      },
+    },
+    warning: asked > fitting ? why : outputStays(adapter, model),
+  };
+}
+
+/** How many layers fit into the memory of the adapter, and the message for a model that has more. */
+function fit(
+  adapter: GpuAdapter,
+  model: GpuModel,
+  spec: EngineSpec,
+  { memory: configured, taken, extraBytes }: GpuPreferences,
+): { readonly fitting: number; readonly why: string } {
+  const all = model.blockCount + 1;
+  const { work, ...needs } = gpuNeeds(model, spec, spec.batchSize);
+  const memory = usableMemory(adapter, configured);
+  const fitting = layersThatFit({ ...needs, work: work + extraBytes }, model.blockCount, memory - taken);
+  const whose = configured > 0 ? " (gpu.memory)" : "";
+  const room = `the ${mib(memory)} MiB of ${title(adapter)} that models may use${whose}`;
+  const why =
+    taken > 0
+      ? `Only ${fitting} of its ${all} layers fit into ${room}, since other models use ${mib(taken)} MiB; ` +
+        "unload one, or use a smaller context or a smaller quantization."
+      : `Only ${fitting} of its ${all} layers fit into ${room}; use a smaller context or a smaller quantization.`;
+  return { fitting, why };
+}
+
+function tooSlow(adapter: GpuAdapter): string {
+  return `The model is too large for ${title(adapter)}, which computes on the CPU: each step would take more than 10 s.`;
+}
+
+/**
+ * A shader binds whole tensors. Weights that are too large to bind are computed on the CPU, in every layer; when the KV
+ * cache is too large, llama.cpp aborts.
+ */
+function tooLargeToBind(
+  { limits, ...adapter }: GpuAdapter,
+  { weightBytes, kvBytesPerToken: atHalf, blockCount }: GpuModel,
+  spec: EngineSpec,
+): string | undefined {
+  const most = limits.maxStorageBufferBindingSize;
+  if (most === 0) return undefined;
+  const limit = `A shader on ${title(adapter)} can access at most ${mib(most)} MiB at once`;
+  if (weightBytes.largestInBlocks > most) {
+    return `${limit}, but each layer has a tensor of ${mib(weightBytes.largestInBlocks)} MiB; use a smaller quantization.`;
+  }
+  // Keys and values are separate tensors.
+  const bytes = [spec.cacheTypeK, spec.cacheTypeV].map(
+    (type) => kvBytesPerToken(atHalf, { cacheTypeK: type, cacheTypeV: type }) / 2,
+  );
+  const cache = (Math.max(...bytes) / Math.max(1, blockCount)) * contextTokens(spec);
+  return cache > most
+    ? `${limit}, but the KV cache of each layer has ${mib(cache)} MiB; use a smaller context.`
+    : undefined;
+}
+
+/** The same for the output layer, which costs less because there is only one. */
+function outputStays({ limits, ...adapter }: GpuAdapter, model: GpuModel): string | undefined {
+  const most = limits.maxStorageBufferBindingSize;
+  if (most === 0 || outputBytes(model) <= most) return undefined;
+  return `The output layer of ${mib(outputBytes(model))} MiB stays on the CPU, which makes each token slower: a shader on ${title(adapter)} can access at most ${mib(most)} MiB at once.`;
+}
+
+function mib(bytes: number): number {
+  return Math.floor(bytes / MIB);
+}
+
+export interface AdapterPreferences {
+  /** Part of the name or description of the adapter; absent: the best one. */
+  readonly adapter?: string | undefined;
+  readonly powerPreference: "high-performance" | "low-power";
+}
+
+export type AdapterChoice =
+  | { readonly adapter: GpuAdapter }
+  /** Why there is none, and what to do. */
+  | { readonly problem: string };
+
+/**
+ * Picks the adapter for all models. A software adapter is used only when it is named: it computes on the CPU, more
+ * slowly than llama.cpp's CPU kernels.
+ */
+export function chooseAdapter(report: GpuReport, preferences: AdapterPreferences): AdapterChoice {
+  if (report.adapters.length === 0) return { problem: report.problem ?? "No GPU was found." };
+  const wanted = preferences.adapter === "" ? undefined : preferences.adapter;
+  const named =
+    wanted === undefined ? report.adapters : report.adapters.filter((each) => matchesName(each, wanted));
+  if (named.length === 0) {
+    return {
+      problem: `No adapter matches "${wanted}"; available: ${report.adapters.map(title).join("; ")}.`,
+    };
+  }
+  const usable = named.filter(isUsable);
+  const candidates = wanted === undefined ? usable.filter(({ software }) => !software) : usable;
+  const preferred = preferences.powerPreference === "low-power" ? report.lowPower : report.fastest;
+  const adapter = candidates.find((each) => preferred && isSameDevice(each, preferred)) ?? candidates[0];
+  if (adapter) return { adapter };
+  const problems = named.filter((each) => !isUsable(each)).map((each) => `${title(each)}: ${each.problem}`);
+  const [software] = usable;
+  if (!software) return { problem: problems.join(" ") };
+  // Without versions, as in "llvmpipe (LLVM 15.0.6, 256 bits)": daybreak gpu shows them.
+  const name = software.name.replace(/ \(.*\)$/, "");
+  const slow = `${name}, computes on the CPU itself, and more slowly`;
+  return {
+    problem:
+      problems.length > 0
+        ? `${problems.join(" ")} The only other adapter, ${slow}; it is used only when gpu.adapter names it.`
+        : `The only adapter, ${slow}. If there is a GPU, install its driver; to use ${name} anyway, name it in gpu.adapter.`,
+  };
+}
+
+function isUsable(adapter: ReportedAdapter): adapter is GpuAdapter {
+  return adapter.problem === undefined && "features" in adapter;
+}
+
+function matchesName(adapter: ReportedAdapter, name: string): boolean {
+  const description = "description" in adapter ? adapter.description : "";
+  return `${adapter.name}\n${description}`.toLowerCase().includes(name.toLowerCase());
+}
+
+/** "NVIDIA GeForce RTX 4070 (vulkan)" */
+export function title({ name, backend }: GpuDevice): string {
+  return `${name} (${backend})`;
+}
+
+/** llama.cpp's default; larger steps are hardly faster. */
+const GPU_STEP = 512;
+
+/** Larger steps are not faster on a software adapter. */
+const SOFTWARE_STEP = 16;
+
+/** Weights times tokens that a software adapter computes per second, at least. */
+const SOFTWARE_WEIGHT_TOKENS = 0.8e9;
+
+/** Cancellation and the tokens of other slots wait for a whole step. */
+const MAX_STEP_SECONDS = 10;
+
+/**
+ * Prompt tokens per step on a GPU; undefined when the adapter is so slow that even the smallest possible step takes too
+ * long.
+ */
+function gpuBatchSize(
+  { software }: Pick<GpuAdapter, "software">,
+  { parameters }: Pick<GpuModel, "parameters">,
+  {
+    purpose,
+    contextSize,
+    slots,
+    batchSize,
+  }: Pick<EngineSpec, "purpose" | "contextSize" | "slots" | "batchSize">,
+): number | undefined {
+  // A text to embed or rerank cannot be split.
+  const whole = purpose === "generate" ? undefined : batchSize;
+  // Decoding comes first, so a step must have room for more tokens than there are slots.
+  const least = whole ?? slots + 1;
+  if (!software) return whole ?? Math.max(least, Math.min(GPU_STEP, contextSize));
+  const acceptable = Math.floor((SOFTWARE_WEIGHT_TOKENS * MAX_STEP_SECONDS) / Math.max(1, parameters));
+  if (acceptable < least) return undefined;
+  return whole ?? Math.max(least, Math.min(SOFTWARE_STEP, acceptable, contextSize));
+}

@@ -1,0 +1,135 @@
+import { existsSync, lstatSync, readlinkSync } from "node:fs";
+import path from "node:path";
+import { z } from "zod";
+import { FIRST_INPUT_ON } from "../channel/parent-channel.ts";
+import { isFilteredArch, seccompFilter } from "./seccomp-filter.ts";
+import type { ProcessStart, Sandbox, SandboxView } from "./sandbox.ts";
+
+interface BubblewrapOptions {
+  /** Path of bwrap. */
+  readonly binary: string;
+  /** Node's libraries, and what the loader needs to find them. */
+  readonly runtimeFiles: readonly string[];
+  readonly arch: string;
+}
+
+/** User and group id of `nobody`, which owns no files on most systems. */
+const NOBODY = "65534";
+
+/**
+ * The bubblewrap wall: a separate root with only Node, the engine's code and the model's files, all read-only; no
+ * network, no other processes, no privileges, and a system call filter.
+ */
+export function bubblewrap({ binary, runtimeFiles, arch }: BubblewrapOptions): Sandbox {
+  const filter = isFilteredArch(arch) ? seccompFilter(arch) : undefined;
+  const enclose = (start: ProcessStart, { readable }: SandboxView): ProcessStart => {
+    const visible = new Set([start.command, ...runtimeFiles, ...readable]);
+    return {
+      ...start,
+      command: binary,
+      args: [
+        "--unshare-user",
+        "--unshare-pid",
+        "--unshare-net",
+        "--unshare-ipc",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
+        "--uid",
+        NOBODY,
+        "--gid",
+        NOBODY,
+        "--hostname",
+        "engine",
+        "--cap-drop",
+        "ALL",
+        "--die-with-parent",
+        // Parents are mounted before the folders inside them.
+        ...[...visible].toSorted().flatMap(show),
+        "--proc",
+        "/proc",
+        "--remount-ro",
+        "/",
+        "--chdir",
+        start.cwd,
+        ...(filter ? ["--seccomp", String(FIRST_INPUT_ON)] : []),
+        "--",
+        start.command,
+        ...start.args,
+      ],
+      inputs: filter ? [filter] : [],
+    };
+  };
+  const parts = [
+    "only its own files visible",
+    "no network",
+    "no other processes",
+    ...(filter ? ["a system call filter"] : []),
+  ];
+  return { name: "bubblewrap", parts, enclose };
+}
+
+/** Links are kept: Node finds the files of a linked package through its link. */
+function show(file: string): string[] {
+  const isLink = lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
+  return isLink && !isLibrary(file) ? ["--symlink", readlinkSync(file), file] : ["--ro-bind", file, file];
+}
+
+/** A library is often a link to another name in its folder, which is not visible inside the wall. */
+function isLibrary(file: string): boolean {
+  return /\.so(\.\d+)*$/.test(file);
+}
+
+/** The dynamic loader's index of libraries. */
+const LOADER_CACHE = "/etc/ld.so.cache";
+
+const reportSchema = z.object({ sharedObjects: z.array(z.string()) });
+
+/** Files that Node needs in order to start: its libraries, under the names by which it loads them. */
+export function findRuntimeFiles(): string[] {
+  // Otherwise the report resolves the host names of all connections.
+  Object.assign(process.report, { excludeNetwork: true });
+  const { sharedObjects } = reportSchema.parse(process.report.getReport());
+  return [...sharedObjects, LOADER_CACHE].filter((file) => path.isAbsolute(file) && existsSync(file));
+}
+
+interface UnshareOptions {
+  /** Binaries of util-linux. */
+  readonly unshare: string;
+  readonly setpriv: string;
+}
+
+/**
+ * The util-linux wall, for systems without bubblewrap: no network, no other processes and no privileges. The disk stays
+ * visible, so only Node's permission model protects the user's files.
+ */
+export function unshare({ unshare: binary, setpriv }: UnshareOptions): Sandbox {
+  const enclose = (start: ProcessStart): ProcessStart => ({
+    ...start,
+    command: setpriv,
+    args: [
+      // When the daemon dies, unshare and its child are killed.
+      "--pdeathsig",
+      "KILL",
+      "--",
+      binary,
+      "--user",
+      "--map-current-user",
+      "--pid",
+      "--fork",
+      "--kill-child=KILL",
+      "--mount-proc",
+      "--net",
+      "--ipc",
+      "--uts",
+      "--",
+      setpriv,
+      "--no-new-privs",
+      "--bounding-set=-all",
+      "--inh-caps=-all",
+      "--",
+      start.command,
+      ...start.args,
+    ],
+  });
+  return { name: "namespaces", parts: ["no network", "no other processes", "no privileges"], enclose };
+}

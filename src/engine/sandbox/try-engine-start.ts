@@ -1,0 +1,98 @@
+import type { ChildProcess } from "node:child_process";
+import path from "node:path";
+import { Readable } from "node:stream";
+import { Watchdog } from "../../async/timers.ts";
+import { exhaustedResource } from "../../errors/service-error.ts";
+import { CHILD_SPEAKS_ON } from "../channel/parent-channel.ts";
+import { killGroup, LastLines } from "../child-process.ts";
+import {
+  engineRights,
+  MINIMAL_ENVIRONMENT,
+  NETWORK_CLOSER,
+  type SpawnEngine,
+  spawnEngine,
+} from "../launch.ts";
+import type { ProcessStart, Sandbox } from "./sandbox.ts";
+
+/** Longest time for the trial, in milliseconds; it takes a tenth of a second on an idle machine. */
+export const TRIAL_MS = 60_000;
+
+/** What the trial process writes back as it got it. */
+const GREETING = "Can an engine run here?";
+
+const KEPT_LINES = 5;
+
+interface Trial {
+  /** The Node binary. */
+  readonly runtime: string;
+  /** Encloses the process; absent: Node's permission model alone restricts it. */
+  readonly wall?: Sandbox;
+  readonly spawn?: SpawnEngine;
+  readonly deadlineMs?: number | undefined;
+}
+
+/**
+ * Runs a small program with an engine's permissions, pipes and threads. Returns why that failed; undefined when it
+ * worked.
+ * @throws the system's error when it lacks the resources to start a process, which says nothing about the wall
+ */
+export async function tryEngineStart({
+  runtime,
+  wall,
+  spawn = spawnEngine,
+  deadlineMs = TRIAL_MS,
+}: Trial): Promise<string | undefined> {
+  const { command, args, ...options } = trialStart(runtime, wall);
+  const child = spawn(command, args, options);
+  const output = new LastLines(KEPT_LINES);
+  if (child.stderr) output.watch(child.stderr);
+  child.stdout?.resume();
+  child.stdin?.on("error", () => {});
+  child.stdin?.write(GREETING);
+  const said = heardFrom(child);
+  let isLate = false;
+  const watchdog = new Watchdog(deadlineMs, () => {
+    isLate = true;
+    killGroup(child);
+  });
+  const why = await new Promise<string | undefined>((resolve, reject) => {
+    child.on("error", (error) => {
+      if (exhaustedResource(error) === undefined) resolve(error.message);
+      else reject(error);
+    });
+    child.on("close", (code, signal) => {
+      if (code === 0) resolve(said() === GREETING ? undefined : "what it writes does not arrive");
+      else resolve(output.lastError ?? output.last ?? `it exited with ${signal ?? `code ${code}`}`);
+    });
+  }).finally(() => watchdog.stop());
+  return isLate ? `no result within ${deadlineMs / 1000} s` : why;
+}
+
+function trialStart(runtime: string, wall: Sandbox | undefined): ProcessStart {
+  const entry = path.join(import.meta.dirname, `trial-process${path.extname(import.meta.filename)}`);
+  const readable = [
+    NETWORK_CLOSER,
+    ...[".", "../channel", "../../errors", "../../json"].map((folder) =>
+      path.join(import.meta.dirname, folder, path.sep),
+    ),
+  ];
+  const hidesProcesses = wall !== undefined && wall.name !== "sandbox-exec";
+  const plain: ProcessStart = {
+    command: runtime,
+    args: [...engineRights(readable), entry, ...(hidesProcesses ? ["own-processes"] : [])],
+    env: MINIMAL_ENVIRONMENT,
+    cwd: import.meta.dirname,
+  };
+  return wall ? wall.enclose(plain, { readable }) : plain;
+}
+
+/** What a process writes to its end of the channel, when it has ended. */
+function heardFrom(child: ChildProcess): () => string {
+  let text = "";
+  const pipe: unknown = child.stdio?.[CHILD_SPEAKS_ON];
+  if (pipe instanceof Readable) {
+    pipe.setEncoding("utf8").on("data", (part: string) => (text += part));
+    pipe.on("error", () => {});
+  }
+  return () => text;
+}

@@ -1,0 +1,221 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { findChromium } from "../../src/cli/browser/chromium.ts";
+import type { BrowserPage } from "../support/browser-page.ts";
+import type { FixtureHub } from "../support/fixture-hub.ts";
+import {
+  card,
+  download,
+  GATED,
+  type ModelsRoom,
+  offer,
+  openModelsRoom,
+  type OpenModelsRoom,
+  SUGGESTED,
+  TINY,
+  TINY_ALIAS,
+} from "../support/models-view.ts";
+import { need } from "../support/need.ts";
+
+const chromium = findChromium();
+const CHROMIUM = need("Chromium", chromium !== undefined);
+
+/** Requests for the bytes of the two models. */
+const TINY_BYTES = /^storage GET \/stored\/ada\//;
+const SUGGESTED_BYTES = /^storage GET \/stored\/ggml-org\//;
+
+describe.skipIf(CHROMIUM.isMissing)(`the hub in the room of the models${CHROMIUM.note}`, () => {
+  let room: OpenModelsRoom;
+  let on: ModelsRoom;
+  let page: BrowserPage;
+  let hub: FixtureHub;
+  beforeAll(async () => {
+    room = await openModelsRoom(chromium!);
+    ({ on, page, hub } = room);
+  });
+  afterAll(async () => {
+    await room?.[Symbol.asyncDispose]();
+  });
+  beforeEach(async () => {
+    await on.enter("#/models");
+    await on.isThere(card("daybreak-mini"));
+  });
+
+  /** Begins one that stops in the middle until it is let go. */
+  async function begin(): Promise<() => void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    hub.failNext(TINY_BYTES, { pause: { after: 2_000_000, until: promise } });
+    await on.offers("ada/tiny-GGUF");
+    await on.press(offer(TINY), "Download");
+    await on.has(download(TINY), " of 4.8 MB · ");
+    return resolve;
+  }
+
+  const state = (wanted: string, name = TINY) =>
+    on.until(`document.querySelector("${download(name)}")?.dataset.state === "${wanted}"`);
+
+  describe("the hub", () => {
+    test("is searched, and each model says whether it fits and why not", async () => {
+      await on.search("tiny");
+      await on.until(`document.querySelectorAll(".repos > li").length === 2`);
+      expect(await on.textOf(".repos > li summary")).toBe(
+        "ada/tiny-GGUF 123K downloads · 3 likes · changed May 6, 2026",
+      );
+      await page.evaluate(`document.querySelector(".repos details").open = true`);
+      await on.until(`document.querySelectorAll(".offers li").length === 2`);
+      expect(await on.textOf(offer(TINY))).toMatch(
+        /^Q8_0 recommended4\.8 MBFits: about .* of memory with 2,048 tokens of context\.Download$/,
+      );
+      expect(await on.textOf(offer("hf:ada/tiny-GGUF:BF16"))).toMatch(
+        /^BF16 41 GBDoes not fit\. The model needs about \d+ MiB, but an engine can have at most \d+ MiB/,
+      );
+      expect(await on.textOf(".repos")).toContain("Estimated from the sizes");
+    });
+
+    test("says so when it has nothing, when a repository is missing, and when it is away", async () => {
+      await on.search("nothing of the kind");
+      await on.has("#hub-results", "The hub has no GGUF models with that name.");
+      await on.search("ada/none");
+      await on.has(".repos .wrong", "There is no repository ada/none on the hub");
+      hub.failNext(/^hub GET/, { status: 404 });
+      await on.search("tiny");
+      await on.has("#hub-results", "cannot be searched");
+      expect(await on.textOf("#problem")).toBe("");
+    });
+
+    test("has suggestions, which are downloaded by a click", async () => {
+      await on.until(`document.querySelectorAll("#suggestions li.card").length === 6`);
+      await on.press("#models", "Show all 11");
+      await on.until(`document.querySelectorAll("#suggestions li.card").length === 11`);
+      const suggestion = `[data-suggestion='${SUGGESTED}']`;
+      expect(await on.textOf(suggestion)).toContain("the smallest download");
+      await on.press(suggestion, "Download");
+      await on.has(download(SUGGESTED), `It is on disk, as ${SUGGESTED}.`);
+      await on.has(suggestion, "On disk");
+      await on.press(download(SUGGESTED), "Close");
+      await on.isGone("#downloads");
+      await on.open(SUGGESTED, "Delete …");
+      expect(await on.textOf("dialog")).toContain("frees up to 4.8 MB");
+      await on.confirm(card(SUGGESTED));
+    });
+  });
+
+  describe("a download", () => {
+    test("shows how far it is, is paused and resumed, and leads to the chat", async () => {
+      const letGo = await begin();
+      expect(await on.textOf(`${offer(TINY)} .buttons`)).toBe("Downloading …");
+      await on.press(download(TINY), "Pause");
+      await state("paused");
+      expect(await on.textOf(download(TINY))).toMatch(
+        /\d [kM]B of 4\.8 MB · \d+ % · paused; what has arrived is kept/,
+      );
+      letGo();
+      hub.failNext(TINY_BYTES, { drops: { bytes: 400_000, everyMs: 120 } });
+      await on.press(download(TINY), "Resume");
+      await on.until(
+        `/ · \\d+ % · .*\\/s · \\d+ s left/.test(document.querySelector("${download(TINY)} .facts")?.textContent)`,
+      );
+      await state("done");
+      expect(hub.downloads.at(-1)?.headers.range).toMatch(/^bytes=[1-9]/);
+      await on.has(offer(TINY), "Chat");
+      await on.press(download(TINY), "Chat");
+      await on.until(`document.getElementById("model")?.value === "${TINY_ALIAS}"`);
+      await on.type("#model", "daybreak-mini");
+      await on.enter("#/models");
+      await on.press(download(TINY), "Close");
+      await on.open(TINY_ALIAS, "Delete …");
+      await on.confirm(card(TINY_ALIAS));
+    });
+
+    test("of another program is seen", async () => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      hub.failNext(SUGGESTED_BYTES, { pause: { after: 2_000_000, until: promise } });
+      const controller = new AbortController();
+      const pulling = fetch(`${room.daemon.url}/api/models/pull`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ name: SUGGESTED, stream: true }),
+        signal: controller.signal,
+      });
+      await pulling;
+      await page.evaluate("location.reload()");
+      await state("elsewhere", SUGGESTED);
+      await on.has(download(SUGGESTED), "begun by another tab or program");
+      controller.abort();
+      await on.isGone(download(SUGGESTED));
+      resolve();
+      await fetch(`${room.daemon.url}/api/hub/discard`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ name: SUGGESTED }),
+      });
+      expect(await on.textOf("#problem")).toBe("");
+    });
+
+    test("that fails says what to do, and several run at once", async () => {
+      const letGo = await begin();
+      await on.offers("bob/tiny-gated-GGUF");
+      expect(await on.textOf(".repos .note")).toContain("HUB_TOKEN");
+      await on.press(offer(GATED), "Download");
+      await on.has(download(GATED), "start the daemon with HUB_TOKEN set to it");
+      expect(await page.evaluate(`document.querySelector("${download(GATED)} a").href`)).toBe(
+        `${hub.url}/bob/tiny-gated-GGUF`,
+      );
+      await state("running");
+      hub.failNext(/^hub GET/, { status: 401, body: '{"error":"Invalid credentials"}' });
+      await on.press(download(GATED), "Try again");
+      await on.has(download(GATED), "The hub does not accept HUB_TOKEN");
+      await on.press(download(GATED), "Close");
+      await on.isGone(download(GATED));
+      await on.press(download(TINY), "Cancel");
+      await on.isGone(download(TINY));
+      letGo();
+    });
+
+    test("that has failed is still said to have failed after a reload", async () => {
+      await on.offers("bob/tiny-gated-GGUF");
+      await on.press(offer(GATED), "Download");
+      await state("failed", GATED);
+      await page.evaluate("globalThis.isOld = true; location.reload()");
+      await on.until(`globalThis.isOld === undefined`);
+      await state("failed", GATED);
+      expect(await on.textOf(download(GATED))).toContain("HUB_TOKEN");
+      await on.press(download(GATED), "Close");
+      await on.isGone(download(GATED));
+    });
+
+    test("goes on after a reload of the page, and is cancelled with what has arrived", async () => {
+      const letGo = await begin();
+      // Whether or not the daemon has noticed yet that the page has left.
+      const again = Promise.withResolvers<void>();
+      hub.failNext(TINY_BYTES, { pause: { after: 500_000, until: again.promise } });
+      await page.evaluate("location.reload()");
+      await state("running");
+      await on.has(download(TINY), " of 4.8 MB · ");
+      await on.press(download(TINY), "Pause");
+      await state("paused");
+      await page.evaluate("location.reload()");
+      // One that was paused stays so.
+      await state("paused");
+      await on.has(download(TINY), "paused; what has arrived is kept");
+      await on.press(download(TINY), "Cancel");
+      await on.isGone(download(TINY));
+      letGo();
+      again.resolve();
+      await on.offers("ada/tiny-GGUF");
+      expect(await on.textOf(offer(TINY))).not.toContain("have arrived");
+    });
+  });
+
+  test("without the hub, all says so, and nothing is left of a download that never began", async () => {
+    await on.isThere(`[data-suggestion='${SUGGESTED}']`);
+    await hub.close();
+    await on.search("tiny");
+    await on.has("#hub-results", `The hub at ${hub.url} cannot be reached`);
+    await on.press(`[data-suggestion='${SUGGESTED}']`, "Download");
+    await on.has(download(SUGGESTED), `The hub at ${hub.url} cannot be reached`);
+    expect(await on.textOf(download(SUGGESTED))).toContain("Check the network and HUB_URL");
+    await on.press(download(SUGGESTED), "Close");
+    await on.isGone("#downloads");
+    expect(await on.textOf("#problem")).toBe("");
+  });
+});

@@ -1,0 +1,180 @@
+import { describe, expect, test } from "vitest";
+import { customFunctions } from "../../../../../src/api/openai/custom-tools.ts";
+import { toJsonPattern } from "../../../../../src/grammar/json-pattern.ts";
+import { longestTurn } from "../../../../support/longest-turn.ts";
+import { PATCH, PATCH_GRAMMAR } from "../../../../support/patch-grammar.ts";
+
+type Syntax = "lark" | "regex";
+
+function convert(syntax: Syntax, definition: string) {
+  const warnings: string[] = [];
+  const toFunction = customFunctions((warning) => warnings.push(warning));
+  const tool = toFunction({ name: "tool", description: "Works.", grammar: { syntax, definition } });
+  const properties = Object(tool.parameters?.["properties"]);
+  const pattern: unknown = properties.input.pattern;
+  return { tool, pattern: typeof pattern === "string" ? pattern : undefined, warnings };
+}
+
+/** Says of each text whether the input may be it, as the JSON Schema says and as the engine writes it. */
+function allows(syntax: Syntax, definition: string): (text: string) => boolean {
+  const { pattern, warnings } = convert(syntax, definition);
+  expect(warnings).toEqual([]);
+  const asked = new RegExp(pattern!, "u");
+  const made = new RegExp(toJsonPattern(pattern!)!, "u");
+  return (text) => {
+    const isAllowed = asked.test(text);
+    expect(made.test(JSON.stringify(text).slice(1, -1))).toBe(isAllowed);
+    return isAllowed;
+  };
+}
+
+describe("a Lark grammar is enforced", () => {
+  test("that of a patch", () => {
+    const isPatch = allows("lark", PATCH_GRAMMAR);
+    expect(isPatch(PATCH)).toBe(true);
+    expect(isPatch(PATCH.trimEnd())).toBe(true);
+    expect(isPatch("*** Begin Patch\n*** Update File: a\n*** End Patch")).toBe(true);
+    expect(isPatch(PATCH.replace("*** Begin Patch\n", ""))).toBe(false);
+    expect(isPatch(PATCH.replace("+new", "new"))).toBe(false);
+    expect(isPatch("*** Begin Patch\n*** End Patch\n")).toBe(false);
+    expect(isPatch("```\n" + PATCH)).toBe(false);
+  });
+
+  test.for<[string, string, readonly string[], readonly string[]]>([
+    ["texts, with or without case", 'start: "Go" "on"i', ["Goon", "GoON"], ["goon", "Go on"]],
+    [
+      "special characters",
+      String.raw`start: "a.b*\"\\\n\u00e9\x21(|)[]{}^$-/"`,
+      ['a.b*"\\\né!(|)[]{}^$-/'],
+      ["axb"],
+    ],
+    ["ranges and counts", 'start: "a".."c" ~ 2 "0".."9"~1..3', ["ab1", "cc123"], ["a1", "abc1", "ab1234"]],
+    ["options", 'start: "a" ["b"] ("c" | "d" "e")? "f"+', ["af", "abdeff"], ["abdf", "a"]],
+    [
+      "rules with modifiers, aliases and comments",
+      'start: x | y // or\n?x: "x" -> ex\n!y.2: "y"\n  | "z" # and',
+      ["x", "y", "z"],
+      ["xy", ""],
+    ],
+    [
+      "terminals of its own and of common",
+      'start: NAME "=" (SIGNED_NUMBER | ESCAPED_STRING)\nNAME.1: /[a-z]\\w*/i\n%import common (SIGNED_NUMBER, ESCAPED_STRING)',
+      ["a=1", "Ab=-1.5e3", 'x="a\\"b"', "x=.5"],
+      ["1=1", "a=", "a=-"],
+    ],
+    [
+      "what is ignored between terminals, but not in them",
+      'start: INT ("+" INT)*\n%import common.INT\n%import common.WS -> BLANK\n%ignore BLANK',
+      ["1+2", " 1 + 22\n+ 3 "],
+      ["1 2", "+ 1"],
+    ],
+    ["regular expressions with flags", "start: /a.c/s /x|y/i", ["a\ncx", "abcY"], ["acx"]],
+    ["complements, with quotes and tabs", "start: /[^a-c\\n]+/ /\\S\\D\\W/", ['"\t\\é x"!'], ["abc", 'x"1!']],
+  ])("%s", ([, grammar, good, bad]) => {
+    const isAllowed = allows("lark", grammar);
+    for (const text of good) expect([text, isAllowed(text)]).toEqual([text, true]);
+    for (const text of bad) expect([text, isAllowed(text)]).toEqual([text, false]);
+  });
+
+  test("and shown to the model", () => {
+    expect(convert("lark", 'start: "a"').tool).toEqual({
+      name: "tool",
+      description: 'Works.\n\nThe input has to match this Lark grammar:\nstart: "a"',
+      parameters: {
+        type: "object",
+        properties: { input: { type: "string", description: expect.any(String), pattern: "^(?:a)$" } },
+        required: ["input"],
+        additionalProperties: false,
+      },
+    });
+  });
+});
+
+describe("a grammar that is no regular language is shown to the model, with a warning that says why", () => {
+  test.for<[string, string]>([
+    ['start: value\nvalue: "[" value* "]" | "x"', "is recursive: value contains itself"],
+    ["", "does not define start"],
+    ["start: missing", "does not define missing"],
+    ['start: "a', "has something in line 1 that is not understood"],
+    ['start: list{"a"}\nlist{x}: x', "has something in line 1"],
+    ['start: ("a"', "has a group without its )"],
+    ["start: A\n%import other.A", "imports something else"],
+    ["start: A\n%import common.A", "imports A, which is not known"],
+    ["%declare A\nstart: A", "has %declare where a definition should begin"],
+    ["start: A\nA: b\nb: /x/", "has the rule b in a terminal"],
+    ["start: /(?=x)x/", "has a lookaround"],
+    [`start: ${"(".repeat(60)}"a"${")".repeat(60)}`, "is nested too deeply"],
+    [
+      [
+        "start: a0",
+        ...Array.from({ length: 20 }, (_, at) => `a${at}: a${at + 1} a${at + 1}`),
+        'a20: "a"',
+      ].join("\n"),
+      "is too large",
+    ],
+  ])("%j", ([definition, why]) => {
+    const { tool, pattern, warnings } = convert("lark", definition);
+    expect(pattern).toBeUndefined();
+    expect(tool.description).toContain(definition);
+    expect(warnings).toEqual([expect.stringContaining(`The grammar of the tool "tool" ${why}`)]);
+  });
+});
+
+describe("a regular expression", () => {
+  test.for<[string, readonly string[], readonly string[]]>([
+    ["\\d{2}:\\d{2}", ["12:30"], ["1:30", "x12:30", "12:30 "]],
+    ["^(?P<verb>get|put) [^ ]+$", ['get "x"', "put a\\b"], ["get ", "del x"]],
+    ["^a|b$", ["a", "b"], ["ab", "ax"]],
+    ["(?i)select .*?", ["SELECT *", "select "], ["select a\nb"]],
+    ["[\\w.-]+@[]a-z]{,2}", ["a.b-c@x", "a@]"], ["@x", "a@xyz"]],
+    ["\\A\\x{1F642}\\u0041\\.\\Z", ["🙂A."], ["🙂A!"]],
+  ])("%s is enforced for the whole input", ([definition, good, bad]) => {
+    const isAllowed = allows("regex", definition);
+    for (const text of good) expect([text, isAllowed(text)]).toEqual([text, true]);
+    for (const text of bad) expect([text, isAllowed(text)]).toEqual([text, false]);
+  });
+
+  test.for([
+    "a{10000}",
+    "a\\b",
+    "(?<!a)b",
+    "(a)\\1",
+    "\\p{L}",
+    "a++",
+    "(?x)a",
+    "[z-a]",
+    "(a",
+    "a)",
+    "[a",
+    "(a$)b",
+    "*",
+  ])("%s is only shown", (definition) => {
+    const { pattern, warnings } = convert("regex", definition);
+    expect({ pattern, warnings }).toEqual({ pattern: undefined, warnings: [expect.any(String)] });
+  });
+});
+
+test("grammars of hostile size are neither converted nor do they hold the daemon", async () => {
+  const warnings: string[] = [];
+  const toFunction = customFunctions((warning) => warnings.push(warning));
+  const twice = Array.from({ length: 30 }, (_, at) => `a${at}: ${`a${at + 1} `.repeat(20)}`).join("\n");
+  const definitions = [
+    `start: a0\n${twice}\na30: "a"`,
+    `start: ${'"a" '.repeat(4000)}`,
+    `start: /${"(a{1,9}|".repeat(40)}${"b".repeat(4000)}/`,
+    "x".repeat(1_000_000),
+    'start: "short"',
+  ];
+  const longest = await longestTurn(async () => {
+    for (const definition of definitions)
+      toFunction({ name: "n".repeat(999), grammar: { syntax: "lark", definition } });
+  });
+  expect(longest).toBeLessThan(1000);
+  expect(warnings).toMatchObject([
+    expect.stringContaining("is too large when its rules are written out"),
+    expect.stringContaining("has a group that is not closed"),
+    expect.stringContaining("is too long"),
+    expect.stringContaining("is too long"),
+  ]);
+  expect(warnings.every((warning) => warning.length < 300)).toBe(true);
+});

@@ -1,0 +1,16 @@
+import {
+  beginResponse,
+  newId,
+  type ResponseObject,
+} from "../../../../../src/api/openai/responses/response-object.ts";
+import { responseRequestSchema } from "../../../../../src/api/openai/responses/response-schema.ts";
+
+/** A response of one message. */
+export function responseOf(text: string): ResponseObject {
+  const content = [{ type: "output_text" as const, text, annotations: [], logprobs: [] }];
+  const status = "completed" as const;
+  return {
+    ...beginResponse(responseRequestSchema.parse({}), "fake"),
+    output: [{ type: "message", id: newId("msg"), status, role: "assistant", content }],
+  };
+}

@@ -1,0 +1,144 @@
+import { describe, expect, test } from "vitest";
+import { StoredResponses, ResponseStore } from "../../../../../src/api/openai/responses/response-store.ts";
+import { responseRequestSchema } from "../../../../../src/api/openai/responses/response-schema.ts";
+import { RecordsUnreachable, type SharedRecords } from "../../../../../src/api/services.ts";
+import { responseOf } from "./response-of.ts";
+
+class SharedMap implements SharedRecords {
+  readonly records = new Map<string, Uint8Array>();
+  readonly erased = new Set<string>();
+
+  /** While it cannot be asked. */
+  away: RecordsUnreachable | undefined;
+
+  async put(name: string, record: Uint8Array) {
+    if (!this.away) this.records.set(name, record);
+  }
+
+  async get(name: string) {
+    return this.away ?? this.records.get(name);
+  }
+
+  async erase(name: string) {
+    if (this.away) return this.away;
+    this.records.delete(name);
+    this.erased.add(name);
+    return undefined;
+  }
+
+  async isErased(name: string) {
+    return this.away ?? this.erased.has(name);
+  }
+}
+
+const ITEMS = responseRequestSchema.parse({
+  input: [
+    { role: "user", content: "hi" },
+    { type: "web_search_call", id: "ws_1", status: "completed" },
+    { type: "reasoning", summary: [{ text: "Hm." }] },
+  ],
+}).input;
+
+function machines() {
+  const shared = new SharedMap();
+  const [here, there] = [
+    new StoredResponses(new ResponseStore(), shared),
+    new StoredResponses(new ResponseStore(), shared),
+  ];
+  const response = responseOf("Hello");
+  const sent = Array.isArray(ITEMS) ? ITEMS.filter((item) => item.type !== "item_reference") : [];
+  return { shared, here, there, response, items: [...sent, ...response.output] };
+}
+
+describe("the responses of a fleet", () => {
+  test("are found by another machine as they were kept", async () => {
+    const { here, there, response, items } = machines();
+    await here.add(response, items, undefined);
+    expect(await there.get(response.id, undefined)).toEqual({ response, items, owner: undefined });
+    const [{ id } = { id: "" }] = response.output;
+    const referred = await there.referred(
+      { input: [{ type: "item_reference", id }], previous_response_id: response.id },
+      undefined,
+    );
+    expect(referred.get(response.id)?.items).toEqual(items);
+    expect(referred.item(id)).toEqual(response.output[0]);
+  });
+
+  test("belong to the key that made them, on every machine", async () => {
+    const { here, there, response, items } = machines();
+    await here.add(response, items, "a");
+    for (const machine of [here, there]) {
+      expect((await machine.get(response.id, "a"))?.response).toEqual(response);
+      expect(await machine.get(response.id, "b")).toBeUndefined();
+      expect(await machine.delete(response.id, "b")).toBe(false);
+    }
+    // One that asks for no keys shows what it keeps itself, and nothing that belongs to a key of others.
+    expect(await there.get(response.id, undefined)).toBeUndefined();
+  });
+
+  test("are gone everywhere when one machine deletes them", async () => {
+    const { shared, here, there, response, items } = machines();
+    await here.add(response, items, undefined);
+    expect(await there.delete(response.id, undefined)).toBe(true);
+    expect(await here.get(response.id, undefined)).toBeUndefined();
+    expect(await there.delete(response.id, undefined)).toBe(false);
+    expect(shared.records.size).toBe(0);
+  });
+
+  test("of others are unreachable while they cannot be asked for, and this machine's own are served", async () => {
+    const { shared, here, there, response, items } = machines();
+    await here.add(response, items, undefined);
+    shared.away = new RecordsUnreachable("the server is gone", 3);
+    const unreachable = { code: "fleet_unreachable", status: 503, retryAfterSecs: 3 };
+    const [{ id } = { id: "" }] = response.output;
+    const reference = { input: [{ type: "item_reference" as const, id }] };
+    expect((await here.get(response.id, undefined))?.response).toEqual(response);
+    expect((await here.referred(reference, undefined)).item(id)).toEqual(response.output[0]);
+    await expect(there.get(response.id, undefined)).rejects.toMatchObject(unreachable);
+    await expect(there.referred(reference, undefined)).rejects.toMatchObject(unreachable);
+    await expect(
+      there.referred({ input: "", previous_response_id: response.id }, undefined),
+    ).rejects.toMatchObject(unreachable);
+    // No response has such a name.
+    expect(await there.get("x", undefined)).toBeUndefined();
+    const late = responseOf("Late");
+    await there.add(late, [], undefined);
+    expect((await there.get(late.id, undefined))?.response).toEqual(late);
+  });
+
+  test("are not deleted while the others would keep them", async () => {
+    const { shared, here, there, response, items } = machines();
+    await here.add(response, items, undefined);
+    shared.away = new RecordsUnreachable("the server is gone", 1);
+    for (const machine of [here, there])
+      await expect(machine.delete(response.id, undefined)).rejects.toMatchObject({
+        code: "fleet_unreachable",
+      });
+    shared.away = undefined;
+    expect((await here.get(response.id, undefined))?.response).toEqual(response);
+    expect(await here.delete(response.id, undefined)).toBe(true);
+    expect(await there.get(response.id, undefined)).toBeUndefined();
+  });
+
+  test.each([
+    ["nothing", ""],
+    ["not JSON", "{"],
+    ["another response", JSON.stringify({ response: responseOf("Other"), items: [] })],
+    ["an item that is none", { items: [{ type: "item_reference", id: "x" }] }],
+    ["an item without a role", { items: [{ id: "x" }] }],
+    ["an unread item of a tool", { items: [{ type: "web_search_call" }] }],
+    ["a forged item of a tool", { items: [{ type: "history", item: 7 }] }],
+  ])("are not found where a record is %s", async (_what, forged) => {
+    const { shared, there, response } = machines();
+    const record = typeof forged === "string" ? forged : JSON.stringify({ response, ...forged });
+    shared.records.set(response.id, Buffer.from(record));
+    expect(await there.get(response.id, undefined)).toBeUndefined();
+  });
+
+  test("are not looked for by names that are none of theirs", async () => {
+    const { shared, there, response } = machines();
+    shared.records.set("a.>", Buffer.from(JSON.stringify({ response, items: [] })));
+    expect(await there.get("a.>", undefined)).toBeUndefined();
+    expect(await there.get("resp_*", undefined)).toBeUndefined();
+  });
+});

@@ -1,0 +1,84 @@
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { samplingFields, toSampling } from "../../../src/api/sampling-fields.ts";
+import { SAMPLING_ENTRIES } from "../../../src/engine/protocol/sampling-fields.ts";
+import { samplingSchema } from "../../../src/engine/protocol/generation.ts";
+import { testApp } from "../../support/test-app.ts";
+import { SAMPLING_SAMPLES } from "./field-samples.ts";
+
+const schema = z.object(samplingFields);
+const read = (body: unknown) => toSampling(schema.parse(body));
+
+describe("the settings of sampling in a request", () => {
+  test("each become the engine's, by all of their names", () => {
+    for (const [key, { name, aliases = [] }] of SAMPLING_ENTRIES) {
+      for (const each of [name, ...aliases]) {
+        const value = Object.entries(SAMPLING_SAMPLES).find(([sample]) => sample === each)?.[1];
+        const sampling = read({ [each]: value });
+        expect([each, sampling[key]]).not.toEqual([each, undefined]);
+        expect(samplingSchema.parse(sampling)).toEqual(sampling);
+      }
+    }
+  });
+
+  test("may name samplers by letters", () => {
+    expect(read({ samplers: "dkt" }).samplers).toEqual(["dry", "top_k", "temperature"]);
+    expect(schema.safeParse({ samplers: "kz" }).success).toBe(false);
+    expect(schema.safeParse({ samplers: ["top_k", "greedy"] }).success).toBe(false);
+  });
+
+  test("may write biases as pairs, and bans as false", () => {
+    expect(read({ logit_bias: [[5, 2.5]] }).logitBias).toEqual([{ token: 5, bias: 2.5 }]);
+    expect(read({ logit_bias: { 7: false } }).logitBias).toEqual([{ token: 7, bias: -100 }]);
+    expect(schema.safeParse({ logit_bias: [["a", 1]] }).success).toBe(false);
+  });
+
+  test("are bounded where the engine would search its vocabulary", () => {
+    const breakers = Array.from({ length: 17 }, (_, at) => `${at}`);
+    expect(schema.safeParse({ dry_sequence_breakers: breakers }).success).toBe(false);
+    expect(schema.safeParse({ dry_sequence_breakers: breakers.slice(1) }).success).toBe(true);
+    expect(schema.safeParse({ dry_sequence_breakers: [] }).success).toBe(false);
+  });
+});
+
+const CHAT = { messages: [{ role: "user", content: "hi" }] };
+const PROMPT = { prompt: "hi" };
+
+describe("a field that would change the answer and cannot be kept", () => {
+  test.for([
+    ["/v1/chat/completions", CHAT],
+    ["/v1/completions", PROMPT],
+    ["/v1/responses", { input: "hi" }],
+    ["/v1/messages", { ...CHAT, max_tokens: 5 }],
+    ["/api/chat", CHAT],
+    ["/api/generate", PROMPT],
+  ] as const)(
+    "is refused by %s with its name and advice, unless it asks for nothing",
+    async ([path, base]) => {
+      const all = testApp();
+      for (const [field, value] of Object.entries({
+        min_tokens: 5,
+        stop_token_ids: [2],
+        bad_words: ["no"],
+        prompt_logprobs: 1,
+        post_sampling_probs: true,
+        chat_template: "{{ messages }}",
+        structural_tag: { structures: [] },
+        "speculative.p_min": 0.9,
+      })) {
+        const answer = await all.post(path, { ...base, [field]: value });
+        expect([field, answer.status]).toEqual([field, 400]);
+        expect(await answer.text()).toContain(`${field}: is not supported: `);
+      }
+      const nothing = {
+        min_tokens: 0,
+        stop_token_ids: [],
+        post_sampling_probs: false,
+        "speculative.p_min": 0.75,
+        id_slot: -1,
+        n_keep: 5,
+      };
+      expect((await all.post(path, { ...base, ...nothing })).status).toBe(200);
+    },
+  );
+});

@@ -1,0 +1,277 @@
+import { describe, expect, test } from "vitest";
+import { GpuFinder } from "../../../../src/engine/gpu/gpu-finder.ts";
+import { bytesOnGpu, gpuNeeds, partOnCpu } from "../../../../src/engine/gpu/gpu-memory.ts";
+import type { GpuAdapter } from "../../../../src/engine/gpu/gpu-report.ts";
+import {
+  chooseAdapter,
+  type GpuMode,
+  type GpuPlacement,
+  type GpuPreferences,
+  offloadToGpu,
+} from "../../../../src/engine/gpu/offload-to-gpu.ts";
+import type { EngineSpec } from "../../../../src/engine/protocol/engine-spec.ts";
+import type { SandboxMode } from "../../../../src/engine/sandbox/sandbox-finder.ts";
+import { engineSpec } from "../../../support/engine-fixture.ts";
+import { broken, card, chip, software } from "./adapters.ts";
+
+const MIB = 1024 ** 2;
+
+const model = {
+  parameters: 4_000_000,
+  blockCount: 3,
+  vocabSize: 2000,
+  embeddingLength: 64,
+  fileSize: 40 * MIB,
+  kvBytesPerToken: 3000,
+  weightBytes: { blocks: 30 * MIB, largestInBlocks: 2 * MIB, embedding: 4 * MIB, output: 5 * MIB },
+};
+const spec = engineSpec("/m.gguf", { contextSize: 1000 });
+const { work, output, block } = gpuNeeds(model, spec, 512);
+const gpu = { backend: card.backend, name: card.name, layers: 4, batchSize: 512 };
+
+function finder(mode: GpuMode, adapters: GpuAdapter[] = [card], sandbox: SandboxMode = "auto"): GpuFinder {
+  const adapter = adapters[0]?.software ? adapters[0].name : undefined;
+  return new GpuFinder({ mode, adapter, powerPreference: "high-performance", sandbox }, async () => ({
+    adapters,
+    problem: "No loader.",
+  }));
+}
+
+async function place(
+  from: GpuFinder,
+  wishes: Partial<GpuPreferences> = {},
+  { model: other = model, spec: wanted = spec }: { model?: typeof model; spec?: EngineSpec } = {},
+): Promise<GpuPlacement> {
+  return await offloadToGpu(from, wanted, other, {
+    memory: 0,
+    taken: 0,
+    batchSize: 0,
+    extraBytes: 0,
+    ...wishes,
+  });
+}
+
+describe("where a model goes", () => {
+  test.each<[GpuMode, number | undefined, number]>([
+    ["auto", undefined, -1],
+    ["auto", -1, -1],
+    ["auto", 4, -1],
+    ["auto", 100, -1],
+    ["auto", 2, 2],
+    ["require", undefined, -1],
+    ["off", undefined, 0],
+    ["auto", 0, 0],
+    ["require", 0, 0],
+  ])("with a GPU, mode %s and %s layers wished: %i", async (mode, layers, gpuLayers) => {
+    const placed = await place(finder(mode), { layers });
+    expect(placed.spec).toEqual(gpuLayers === 0 ? { ...spec, gpuLayers } : { ...spec, gpuLayers, gpu });
+    expect(placed.warning).toBeUndefined();
+  });
+
+  test("without one it stays on the CPU, with a warning to who asked for layers", async () => {
+    expect(await place(finder("auto", []))).toEqual({ spec });
+    const inVain = (why: string): GpuPlacement => ({ spec, warning: expect.stringContaining(why) });
+    expect(await place(finder("auto", []), { layers: 3 })).toEqual(inVain("No loader."));
+    expect(await place(finder("off"), { layers: 3 })).toEqual(inVain("gpu.mode"));
+    expect(await place(finder("auto", [card], "require"), { layers: -1 })).toEqual(
+      inVain("A required sandbox"),
+    );
+  });
+
+  test("a GPU that is required and not there is an error", async () => {
+    await expect(place(finder("require", []))).rejects.toMatchObject({
+      code: "gpu_unavailable",
+      message: expect.stringContaining("No loader."),
+    });
+  });
+});
+
+describe("the memory of the GPU", () => {
+  /** Enough for the output layer and one of the blocks. */
+  const room = work + output + 2 * block - 1;
+
+  test("takes as many layers as fit into what a model may use, with a warning", async () => {
+    const { spec: placed, warning } = await place(finder("auto"), { memory: room });
+    expect(placed).toMatchObject({ gpuLayers: 2, gpu });
+    expect(warning).toMatch(/^Only 2 of its 4 layers fit into the \d+ MiB of Big Card .*\(gpu\.memory\)/);
+    expect(await place(finder("auto"), { memory: room, layers: 2 })).toMatchObject({
+      spec: { gpuLayers: 2 },
+      warning: undefined,
+    });
+    expect((await place(finder("auto"), { memory: work })).spec).toEqual(spec);
+    await expect(place(finder("require"), { memory: room })).rejects.toMatchObject({
+      code: "insufficient_memory",
+    });
+  });
+
+  test("is what the operating system says, less a tenth, when nothing is configured", async () => {
+    const known = { ...card, memory: Math.floor(room / 0.9) };
+    const { spec: placed, warning } = await place(finder("auto", [known]));
+    expect(placed.gpuLayers).toBe(2);
+    expect(warning).not.toContain("gpu.memory");
+    expect((await place(finder("auto", [known]), { memory: 2 * room })).spec.gpuLayers).toBe(-1);
+  });
+
+  test("holds the other models, too, and the warning says so", async () => {
+    const taken = 100 * MIB;
+    const { spec: placed, warning } = await place(finder("auto"), { memory: room + taken, taken });
+    expect(placed).toMatchObject({ gpuLayers: 2, gpu });
+    expect(warning).toMatch(/^Only 2 of its 4 layers fit into .* since other models use 100 MiB; unload one/);
+    const known = { ...card, memory: Math.floor((room + taken) / 0.9) };
+    expect((await place(finder("auto", [known]), { taken })).spec.gpuLayers).toBe(2);
+    expect((await place(finder("auto"), { memory: taken, taken })).spec).toEqual(spec);
+    await expect(place(finder("require", [known]), { taken })).rejects.toMatchObject({
+      code: "insufficient_memory",
+      message: expect.stringContaining("since other models use 100 MiB"),
+    });
+    // Nobody knows how much there is, so nothing can be taken from it.
+    expect((await place(finder("auto"), { taken })).spec.gpuLayers).toBe(-1);
+  });
+
+  test("is booked as it was fitted", async () => {
+    for (const memory of [room, room + block, 100 * room]) {
+      const { spec: placed } = await place(finder("auto"), { memory, extraBytes: MIB });
+      expect(bytesOnGpu(model, placed, MIB)).toBeLessThanOrEqual(memory);
+    }
+    expect(bytesOnGpu(model, { ...spec, gpuLayers: -1, gpu }, MIB)).toBe(work + MIB + output + 3 * block);
+    expect(bytesOnGpu(model, { ...spec, gpuLayers: 0, gpu }, MIB)).toBe(0);
+    expect(bytesOnGpu(model, spec, MIB)).toBe(0);
+  });
+
+  test("also holds the projector, the adapters and a longer context", async () => {
+    expect((await place(finder("auto"), { memory: room, extraBytes: block })).spec.gpuLayers).toBe(1);
+    const longer = { ...spec, contextSize: 100_000 };
+    expect((await place(finder("auto"), { memory: room }, { spec: longer })).spec.gpuLayers).toBe(1);
+  });
+});
+
+describe("tensors that no program can see as a whole", () => {
+  const narrow = { ...card, limits: { ...card.limits, maxStorageBufferBindingSize: 3 * MIB } };
+
+  test("in each layer: the model stays on the CPU", async () => {
+    const wide = { ...model, weightBytes: { ...model.weightBytes, largestInBlocks: 4 * MIB } };
+    expect(await place(finder("auto", [narrow]), {}, { model: wide })).toEqual({
+      spec,
+      warning: expect.stringContaining("can access at most 3 MiB at once"),
+    });
+    await expect(place(finder("require", [narrow]), {}, { model: wide })).rejects.toMatchObject({
+      code: "gpu_unavailable",
+    });
+  });
+
+  test("in the cache of each layer: the model stays on the CPU", async () => {
+    const small = { ...model, weightBytes: { ...model.weightBytes, output: MIB, embedding: MIB } };
+    // Keys take 500 bytes for each token of a layer.
+    const within = { ...spec, slots: 1, contextSize: 6200 };
+    const beyond = { ...spec, slots: 1, contextSize: 6400 };
+    expect(await place(finder("auto", [narrow]), {}, { model: small, spec: within })).toMatchObject({
+      spec: { gpuLayers: -1 },
+      warning: undefined,
+    });
+    expect(await place(finder("auto", [narrow]), {}, { model: small, spec: beyond })).toEqual({
+      spec: beyond,
+      warning: expect.stringContaining("use a smaller context"),
+    });
+  });
+
+  test("in the output layer: a warning, whether it has a tensor of its own or the embedding's", async () => {
+    for (const own of [5 * MIB, 0]) {
+      const other = { ...model, weightBytes: { ...model.weightBytes, output: own } };
+      expect(await place(finder("require", [narrow]), {}, { model: other })).toMatchObject({
+        spec: { gpuLayers: -1 },
+        warning: expect.stringContaining("stays on the CPU"),
+      });
+    }
+  });
+});
+
+async function step(...args: Parameters<typeof place>): Promise<number | undefined> {
+  return (await place(...args)).spec.gpu?.batchSize;
+}
+
+/** The model, were it so large. */
+function withWeights(parameters: number): { model: typeof model } {
+  return { model: { ...model, parameters } };
+}
+
+describe("the length of a step", () => {
+  test("is what the device bears, unless the configuration says", async () => {
+    expect(await step(finder("auto"))).toBe(512);
+    expect(await step(finder("auto", [software]))).toBe(16);
+    expect(await step(finder("auto", [software]), { batchSize: 7 })).toBe(7);
+    expect(await step(finder("auto"), {}, { spec: { ...spec, contextSize: 64 } })).toBe(64);
+  });
+
+  test("on a software adapter, is the shorter the larger the model is, and a model too large stays away", async () => {
+    expect(await step(finder("auto", [software]), {}, withWeights(800_000_000))).toBe(10);
+    expect(await place(finder("auto", [software]), {}, withWeights(8_000_000_000))).toEqual({
+      spec,
+      warning: expect.stringContaining("too large for llvmpipe"),
+    });
+    expect(await step(finder("auto"), {}, withWeights(8_000_000_000))).toBe(512);
+  });
+
+  test("is a whole text for a model that embeds", async () => {
+    const embedding = { ...spec, purpose: "embed" as const, batchSize: 1000 };
+    expect(await step(finder("auto"), { batchSize: 7 }, { spec: embedding })).toBe(1000);
+    expect(await step(finder("auto", [software]), {}, { spec: embedding })).toBe(1000);
+  });
+});
+
+test("what is on the GPU is not in the engine's own memory", () => {
+  expect(partOnCpu(model, { gpuLayers: -1, gpu })).toEqual({ fileBytes: 5 * MIB, kvShare: 0 });
+  expect(partOnCpu(model, { gpuLayers: 1, gpu })).toEqual({ fileBytes: 35 * MIB, kvShare: 1 });
+  expect(partOnCpu(model, { gpuLayers: 2, gpu })).toEqual({ fileBytes: 25 * MIB, kvShare: 1 - 1 / 3 });
+  expect(partOnCpu(model, { gpuLayers: 0, gpu })).toEqual({ fileBytes: 40 * MIB, kvShare: 1 });
+  expect(partOnCpu(model, { gpuLayers: -1 })).toEqual({ fileBytes: 40 * MIB, kvShare: 1 });
+});
+
+const best = { powerPreference: "high-performance" } as const;
+
+test("takes what the system prefers, by speed or by power", () => {
+  const report = { adapters: [chip, card, software], fastest: card, lowPower: chip };
+  expect(chooseAdapter(report, best)).toEqual({ adapter: card });
+  expect(chooseAdapter(report, { powerPreference: "low-power" })).toEqual({ adapter: chip });
+});
+
+test("takes the first usable one when the system prefers none that is", () => {
+  const report = { adapters: [broken, software, chip, card], fastest: broken };
+  expect(chooseAdapter(report, best)).toEqual({ adapter: chip });
+});
+
+test("takes the one that is named, whatever the case and whatever it is", () => {
+  const report = { adapters: [card, chip, software], fastest: card };
+  expect(chooseAdapter(report, { ...best, adapter: "radeon" })).toEqual({ adapter: chip });
+  expect(chooseAdapter(report, { ...best, adapter: "LLVMPIPE" })).toEqual({ adapter: software });
+  expect(chooseAdapter(report, { ...best, adapter: "" })).toEqual({ adapter: card });
+});
+
+test("never takes a software adapter by itself, and says how to", () => {
+  const choice = chooseAdapter({ adapters: [software], fastest: software }, best);
+  expect(choice).toEqual({
+    problem:
+      "The only adapter, llvmpipe, computes on the CPU itself, and more slowly. If there is a GPU, install its driver; to use llvmpipe anyway, name it in gpu.adapter.",
+  });
+});
+
+test("says of a real GPU beside a software adapter why it cannot be used", () => {
+  const choice = chooseAdapter({ adapters: [broken, software] }, best);
+  expect(choice).toEqual({
+    problem: expect.stringMatching(
+      /^Old Card \(vulkan\): It does not open\. The only other adapter, llvmpipe.*gpu\.adapter/,
+    ),
+  });
+});
+
+test.each([
+  [{ adapters: [], problem: "No loader." }, best, "No loader."],
+  [{ adapters: [broken] }, best, `Old Card (vulkan): ${broken.problem}`],
+  [
+    { adapters: [card] },
+    { ...best, adapter: "matrox" },
+    'No adapter matches "matrox"; available: Big Card (vulkan).',
+  ],
+  [{ adapters: [broken, card] }, { ...best, adapter: "old" }, `Old Card (vulkan): ${broken.problem}`],
+])("says why there is none: %#", (report, wishes, problem) => {
+  expect(chooseAdapter(report, wishes)).toEqual({ problem });
+});

@@ -1,0 +1,242 @@
+import { describe, expect, test } from "vitest";
+import { compileCalls, compileSchema } from "../../../src/grammar/compile-grammar.ts";
+import { grammarAccepts } from "../../../src/grammar/gbnf/continue-grammar.ts";
+
+/** For each value, whether the grammar of a schema writes it. */
+function written(schema: unknown, values: readonly unknown[]): boolean[] {
+  const { grammar } = compileSchema(schema);
+  return values.map((value) => grammarAccepts(grammar, JSON.stringify(value)));
+}
+
+function gapsOf(schema: unknown): string[] {
+  return compileSchema(schema).unenforced.map(({ path, keyword, kind }) => `${path} ${keyword} ${kind}`);
+}
+
+describe("the grammar of a schema", () => {
+  test("has the declared properties in their order, and the optional ones may be left out", () => {
+    const schema = {
+      type: "object",
+      properties: { a: { type: "integer" }, b: { enum: ["x", null] } },
+      required: ["a"],
+      additionalProperties: false,
+    };
+    expect(written(schema, [{ a: 1 }, { a: 1, b: null }, { b: "x" }, { a: 1, c: 2 }, { a: 1.5 }])).toEqual([
+      true,
+      true,
+      false,
+      false,
+      false,
+    ]);
+    expect(gapsOf(schema)).toEqual([]);
+  });
+
+  test("keeps the names that match a pattern apart from those that are declared", () => {
+    const schema = {
+      type: "object",
+      properties: { a1: { const: "x" } },
+      patternProperties: { "^a": { type: ["string", "integer"] } },
+      additionalProperties: false,
+    };
+    const { grammar } = compileSchema(schema);
+    const accepts = (text: string): boolean => grammarAccepts(grammar, text);
+    expect(['{"a2":5}', '{"a1":"x"}', '{"a1":"x","a2":5}'].map(accepts)).toEqual([true, true, true]);
+    // What is declared has its own value, and comes once.
+    expect(['{"a1":5}', '{"a1":"x","a1":5}', '{"b":5}'].map(accepts)).toEqual([false, false, false]);
+    expect(gapsOf(schema)).toEqual([]);
+  });
+
+  test("writes compact and pretty printed JSON, without space behind its end", () => {
+    const { grammar } = compileSchema({
+      properties: { a: { type: "array", items: { type: "null" } } },
+      type: "object",
+    });
+    const value = { a: [null, null] };
+    expect(grammarAccepts(grammar, JSON.stringify(value))).toBe(true);
+    expect(grammarAccepts(grammar, JSON.stringify(value, undefined, 2))).toBe(true);
+    expect(grammarAccepts(grammar, '{"a": [null, null]}')).toBe(true);
+    expect(grammarAccepts(grammar, `${JSON.stringify(value)} `)).toBe(false);
+  });
+
+  test("combines what allOf, anyOf and a reference say of one object", () => {
+    const schema = {
+      $defs: { named: { properties: { name: { type: "string", minLength: 1 } }, required: ["name"] } },
+      type: "object",
+      allOf: [{ $ref: "#/$defs/named" }, { properties: { name: { maxLength: 3 } } }],
+      anyOf: [{ required: ["a"] }, { required: ["b"] }],
+      properties: { a: { type: "null" }, b: { type: "null" } },
+    };
+    const values = [
+      { a: null, name: "abc" },
+      { b: null, name: "abc" },
+      { name: "abc" },
+      { a: null, name: "abcd" },
+    ];
+    expect(written(schema, values)).toEqual([true, true, false, false]);
+  });
+
+  test("leaves out of oneOf what two branches allow", () => {
+    const schema = {
+      oneOf: [
+        { type: "integer", minimum: 0 },
+        { type: "integer", maximum: 5 },
+      ],
+    };
+    expect(written(schema, [-1, 0, 5, 6])).toEqual([true, false, false, true]);
+  });
+
+  test("counts properties and items, also those that contains looks for", () => {
+    const counted = {
+      type: "object",
+      additionalProperties: { type: "null" },
+      maxProperties: 2,
+      minProperties: 1,
+    };
+    expect(written(counted, [{}, { a: null }, { a: null, b: null, c: null }])).toEqual([false, true, false]);
+    const contains = {
+      type: "array",
+      contains: { const: 1 },
+      maxContains: 1,
+      items: { type: "integer" },
+      maxItems: 3,
+    };
+    expect(written(contains, [[], [2, 1], [1, 1], [2, 1, 2], [1, 2, 2, 2]])).toEqual([
+      false,
+      true,
+      false,
+      true,
+      false,
+    ]);
+  });
+
+  test("follows a tree to any depth, and ends it", () => {
+    const tree = {
+      type: "object",
+      properties: { children: { type: "array", items: { $ref: "#" } } },
+      required: ["children"],
+    };
+    expect(written(tree, [{ children: [{ children: [] }] }, { children: [{}] }])).toEqual([true, false]);
+  });
+
+  test("takes both ways of if, and forbids what no branch has evaluated", () => {
+    const schema = {
+      type: "object",
+      if: { properties: { kind: { const: "card" } }, required: ["kind"] },
+      // oxlint-disable-next-line unicorn/no-thenable -- the name of a keyword
+      then: { properties: { number: { type: "string" } }, required: ["number"] },
+      else: { properties: { kind: { type: "string" } } },
+      unevaluatedProperties: false,
+    };
+    const values = [
+      { kind: "card", number: "1" },
+      { kind: "card" },
+      { kind: "cash" },
+      { kind: "cash", number: "1" },
+    ];
+    expect(written(schema, values)).toEqual([true, false, true, false]);
+  });
+});
+
+describe("what a grammar cannot say", () => {
+  test("is named, and found by the check of the answer", () => {
+    const { unenforced, check } = compileSchema({
+      type: "array",
+      items: { type: "string" },
+      uniqueItems: true,
+    });
+    expect(unenforced).toMatchObject([{ path: "", keyword: "uniqueItems", kind: "checked" }]);
+    expect(check('["a","b"]')).toBeUndefined();
+    expect(check('["a","a"]')).toMatchObject({ path: "", keyword: "uniqueItems" });
+    expect(check('["a",')).toMatchObject({ keyword: "json" });
+  });
+
+  test("is named as ignored where nothing can check it", () => {
+    const schema = {
+      properties: { a: { pattern: "(.)\\1" }, b: { $ref: "https://example.com/other.json" } },
+    };
+    expect(gapsOf(schema)).toEqual(["properties.a pattern ignored", "properties.b $ref ignored"]);
+  });
+
+  test("is left to the check where its alternatives would be too many", () => {
+    const properties = Object.fromEntries(Array.from({ length: 12 }, (_, index) => [`p${index}`, {}]));
+    const pairs = Array.from({ length: 12 }, (_, index) => ({
+      anyOf: [{ required: [`p${index}`] }, { minProperties: index }],
+    }));
+    expect(gapsOf({ type: "object", properties, allOf: pairs }).length).toBeGreaterThan(0);
+  });
+});
+
+describe("a schema that nothing fits", () => {
+  test.each([
+    [
+      "a contradiction",
+      { type: "object", properties: { a: { type: "string", minLength: 3, maxLength: 2 } }, required: ["a"] },
+      "properties.a",
+    ],
+    [
+      "a required property that is forbidden",
+      { properties: { a: false }, required: ["a"], type: "object" },
+      "",
+    ],
+    [
+      "a reference to itself without end",
+      { type: "object", properties: { a: { $ref: "#" } }, required: ["a"] },
+      "",
+    ],
+  ])("is refused: %s", (_, schema, path) => {
+    expect(() => compileSchema(schema)).toThrow(expect.objectContaining({ name: "SchemaError", path }));
+  });
+});
+
+describe("the grammar of tool calls", () => {
+  const tree = { type: "object", properties: { next: { $ref: "#" } }, additionalProperties: false };
+  const { grammar, check, checkArguments } = compileCalls(
+    [{ name: "tree", parameters: tree }, { name: "free" }],
+    {
+      type: "boolean",
+    },
+  );
+
+  function accepts(value: unknown): boolean {
+    return grammarAccepts(grammar, JSON.stringify(value));
+  }
+
+  test("has a call of each tool, whose references stay in its own parameters, or an answer", () => {
+    expect(accepts({ name: "tree", arguments: { next: { next: {} } } })).toBe(true);
+    expect(accepts({ name: "tree", arguments: { next: { name: "tree" } } })).toBe(false);
+    expect(accepts({ name: "free", arguments: { any: [1] } })).toBe(true);
+    expect(accepts({ name: "free", arguments: [] })).toBe(false);
+    expect(accepts({ name: "other", arguments: {} })).toBe(false);
+    expect(accepts(true)).toBe(true);
+  });
+
+  test("is checked by the parameters of the tool that is called", () => {
+    expect(check('{"name":"tree","arguments":{"next":{}}}')).toBeUndefined();
+    expect(check('{"name":"tree","arguments":{"next":1}}')).toBeDefined();
+    expect(checkArguments("tree", '{"next":{"no":1}}')).toMatchObject({ path: "next.no" });
+  });
+});
+
+test("a pattern that repeats something beyond all numbers is told, and gives no broken grammar", () => {
+  for (const pattern of ["^a{99999999999999999}$", `^a{${"9".repeat(90)}}$`]) {
+    const { grammar, unenforced } = compileSchema({ type: "string", pattern });
+    expect(unenforced).toMatchObject([{ keyword: "pattern", kind: "ignored" }]);
+    expect(grammarAccepts(grammar, '"a"')).toBe(true);
+  }
+});
+
+test("what nobody can understand is told, also of a tool and of an answer beside it", () => {
+  const schema = { properties: { a: { type: "strin" }, b: { type: ["null", "strin"] } }, minProperties: "x" };
+  expect(gapsOf(schema)).toEqual([
+    "properties.a type ignored",
+    "properties.b type ignored",
+    " minProperties ignored",
+  ]);
+  expect(gapsOf("strin")).toEqual(["  ignored"]);
+  const { unenforced } = compileCalls([{ name: "f", parameters: schema }], { type: "strin" });
+  expect(unenforced.map(({ tool, path, keyword }) => [tool, path, keyword])).toEqual([
+    ["f", "properties.a", "type"],
+    ["f", "properties.b", "type"],
+    ["f", "", "minProperties"],
+    [undefined, "", "type"],
+  ]);
+});

@@ -1,0 +1,114 @@
+import { describe, expect, test } from "vitest";
+import { toJsonPattern } from "../../../src/grammar/json-pattern.ts";
+
+/** Texts to try each pattern with. */
+const TEXTS = [
+  "",
+  "a",
+  "b",
+  "ab",
+  "abc",
+  "xabcx",
+  "7",
+  "42",
+  "a1",
+  "-",
+  ".",
+  "/",
+  '"',
+  '""',
+  "\\",
+  "\n",
+  "\n\n",
+  "\t",
+  "é",
+  "日本",
+  "😀",
+  " ",
+  "a b",
+  "A",
+  "_",
+  "]",
+  "a]",
+  "\u0001",
+  "{2}",
+];
+
+const written = (text: string): string => JSON.stringify(text).slice(1, -1);
+const isEscaped = (text: string): boolean => written(text) !== text;
+
+describe("the pattern of a JSON text", () => {
+  test.each([
+    "^\\d{2}$",
+    "^\\w+$",
+    "^\\s$",
+    "^[\\w-]+$",
+    "^(a|b)c?$",
+    "^(?:ab)+$",
+    "abc",
+    "^abc",
+    "c$",
+    "^a|b$",
+    "^é$",
+    "^[à-ÿ]$",
+    "^\\u00e9$",
+    "^\\x41$",
+    "^\\u{1F600}$",
+    "^😀$",
+    "^[😀-🙏]$",
+    "^\\n{2}$",
+    "^[\\n]+$",
+    '^"+$',
+    '^["\\\\]{1,2}$',
+    "^[!-~]$",
+    "^[a-z]+?$",
+    "^\\/$",
+    "^[\\]]$",
+    "^[.]$",
+    "^\\.$",
+    "^$",
+    "^(|a)b$",
+    "^a{0,1}b*$",
+    "^[A-z]$",
+    "^\\{2\\}$",
+    "a*",
+  ])("%s matches the same texts, as JSON writes them", (pattern) => {
+    const [asked, made] = [new RegExp(pattern, "u"), new RegExp(toJsonPattern(pattern) ?? "", "u")];
+    // What lies around a pattern without anchors is not escaped.
+    const isAnchored = pattern.startsWith("^") && pattern.endsWith("$") && !pattern.includes("|b$");
+    for (const text of TEXTS.filter((one) => isAnchored || !isEscaped(one))) {
+      expect([text, made.test(written(text))]).toEqual([text, asked.test(text)]);
+    }
+  });
+
+  test.each(["^.{2}$", "^[^a]$", "^\\D$", "^[^\\d\\s]+$", "^[\\S]$", "^\\W$"])(
+    "%s leaves out what JSON escapes, and nothing else",
+    (pattern) => {
+      const [asked, made] = [new RegExp(pattern, "u"), new RegExp(toJsonPattern(pattern) ?? "", "u")];
+      for (const text of TEXTS) {
+        const isPlain = JSON.stringify(text) === `"${text}"`;
+        expect([text, made.test(text)]).toEqual([text, isPlain && asked.test(text)]);
+      }
+    },
+  );
+
+  test.each([
+    "^(?=a)a$",
+    "^\\bab$",
+    "^(a)\\1$",
+    "^\\p{L}$",
+    "^a^b$",
+    "^(^a$)$",
+    "^[^\\s\\S]$",
+    "^(a$",
+    "^[a",
+    "^a\\",
+  ])("%s, which no grammar can hold, is left to others", (pattern) => {
+    expect(toJsonPattern(pattern)).toBeUndefined();
+  });
+
+  test("of groups nested by the thousand does not end the stack", () => {
+    const pattern = `^${"(".repeat(50_000)}a${")".repeat(50_000)}$`;
+    expect(toJsonPattern(pattern)).toBeUndefined();
+  });
+});
