@@ -11,7 +11,7 @@ SOURCE = source("talk")
 TALK: list[dict] = SOURCE["small_talk"]
 SAID, SYSTEM = wordings("memory"), wordings("system")
 UNKNOWN: list[str] = SOURCE["unknown"]
-MORE_UNKNOWN = (DATA / "unknown.txt").read_text().splitlines()
+MORE_UNKNOWN = (DATA / "unknown.txt").read_text("utf-8").splitlines()
 """Further templates, for training alone."""
 HELD_UNKNOWN = 12
 """So many templates at the end of UNKNOWN are never trained on."""

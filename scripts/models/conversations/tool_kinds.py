@@ -1,6 +1,7 @@
 """Kinds of tools, read from data/tools, and the values that their arguments take."""
 
 import re
+import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,8 +151,8 @@ def _kind(lines: list[str], training_only: bool) -> ToolKind:
     return ToolKind(names, descriptions, parameters, asks, said["answer"], said["result"], more, training_only)
 
 
-def read_kinds(path: Path, training_only: bool = True) -> list[ToolKind]:
-    """The kinds of a file, in their order: neighbors share words, and are told apart by careful reading."""
+def read_kinds(path: Path | zipfile.Path, training_only: bool = True) -> list[ToolKind]:
+    """The kinds of a file, in their order: neighbors share words, and are distinguished by careful reading."""
     return [_kind(lines, training_only) for lines in blocks(path)]
 
 
@@ -160,4 +161,4 @@ ASKED_KINDS = read_kinds(TOOLS / "asked.txt", training_only=False)
 """Kinds whose last wording is held out: the evaluation asks for them in that wording."""
 HELD_KINDS = read_kinds(TOOLS / "held-out.txt", training_only=False)
 """Kinds that training never sees."""
-TRAINING_DOMAINS = [read_kinds(path) for path in sorted((TOOLS / "training").glob("*.txt"))]
+TRAINING_DOMAINS = [read_kinds(path) for path in sorted((TOOLS / "training").iterdir(), key=str)]

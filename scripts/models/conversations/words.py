@@ -2,6 +2,7 @@
 
 import json
 import re
+import zipfile
 import zlib
 from collections.abc import Sequence
 from functools import cache
@@ -10,22 +11,24 @@ from random import Random
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-DATA = Path(__file__).parent.parent / "data"
+_FOLDER = Path(__file__).parent.parent / "data"
+DATA: Path | zipfile.Path = _FOLDER if _FOLDER.exists() else zipfile.Path(_FOLDER.with_suffix(".zip"))
+"""All text that the models are made from; an unpacked folder goes before the archive."""
 HELD_SHARE = 8
 """One word in so many is held out."""
 PIECE_LONGEST = 16
 
 
-def blocks(path: Path) -> list[list[str]]:
+def blocks(path: Path | zipfile.Path) -> list[list[str]]:
     """The lines of each block of a file; blank lines part the blocks, and lines that begin with # say nothing."""
-    kept = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    kept = [line for line in path.read_text("utf-8").splitlines() if not line.startswith("#")]
     return [block.splitlines() for block in re.split(r"\n\s*\n", "\n".join(kept).strip())]
 
 
 @cache
 def source(name: str) -> Any:
-    """What a JSON file of data/ holds."""
-    return json.loads((DATA / f"{name}.json").read_text())
+    """Content of a JSON file of the data."""
+    return json.loads((DATA / f"{name}.json").read_text("utf-8"))
 
 
 def wordings(group: str) -> Any:
@@ -33,9 +36,9 @@ def wordings(group: str) -> Any:
     return source("wordings")[group]
 
 
-def read_vocabulary(path: Path) -> list[str]:
+def read_vocabulary(path: Path | zipfile.Path) -> list[str]:
     """The tokens of a vocabulary's file, in their order."""
-    return ["\n" if token == "\\n" else token for token in path.read_text().split()]
+    return ["\n" if token == "\\n" else token for token in path.read_text("utf-8").split()]
 
 
 def is_held(entity: str) -> bool:

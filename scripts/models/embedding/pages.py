@@ -3,11 +3,12 @@
 import re
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from conversations.words import DATA, LISTS, wordings
 from embedding.wordpiece import stem, words
 
-ROOT = DATA.parent.parent.parent
+ROOT = Path(__file__).parents[3]
 MOST_PARTS = 56
 """Words and punctuation marks in the body of a passage; one longer block is cut, several short ones share."""
 STOP_WORDS = set(LISTS["stop words"])
@@ -88,7 +89,7 @@ def meaning(text: str) -> frozenset[str]:
 @cache
 def search_questions() -> list[tuple[str, str]]:
     """Page and text of the questions that are for the evaluation alone."""
-    lines = (DATA / "search-questions.txt").read_text().splitlines()
+    lines = (DATA / "search-questions.txt").read_text("utf-8").splitlines()
     return [tuple(line.split("\t")) for line in lines if line and not line.startswith("#")]  # type: ignore[misc]
 
 
@@ -114,7 +115,7 @@ def doc_questions() -> tuple[list[Query], list[str]]:
     result: list[Query] = []
     lost: list[str] = []
     found: tuple[int, ...] = ()
-    for line in (DATA / "doc-questions.txt").read_text().splitlines():
+    for line in (DATA / "doc-questions.txt").read_text("utf-8").splitlines():
         if line.startswith("@"):
             found = _answering(*line[2:].split(" | ", 1))
             if not found:
